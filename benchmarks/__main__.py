@@ -1,0 +1,78 @@
+"""Run benchmarks and print the results as markdown; progress goes to the error stream.
+
+python -m benchmarks                     all, with the parameters of tuned.json
+python -m benchmarks accuracy --tune     tunes first (on training rows only), rewrites the file
+python -m benchmarks --quick             shows that everything runs, within a minute
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import accuracy, data, gradient, memory, speed
+from benchmarks.models import MODELS
+from benchmarks.report import Results, render
+from benchmarks.settings import QUICK, Settings
+from benchmarks.targets import ACCURACY, FEWER_VECTORS
+from benchmarks.trials import say
+from benchmarks.tuning import tune_all
+
+NAMES = [target.dataset for target in ACCURACY]
+
+
+def main() -> None:
+    options = _options()
+    settings = QUICK if options.quick else Settings()
+    if data.is_available():
+        wanted = options.dataset or NAMES
+    else:
+        say(data.HOW_TO_SET)
+        wanted = []
+    if options.tune:
+        _tune(wanted, options.model or list(MODELS))
+    results = Results()
+    if options.part in ("accuracy", "all"):
+        results.accuracy = accuracy.measure(settings, wanted)
+    if options.part in ("speed", "all"):
+        results.fit_times = speed.against_svc(settings, wanted)
+        results.gradient = gradient.measure(settings, wanted)
+        results.doubling = speed.as_rows_double(settings)
+    if options.part in ("memory", "all"):
+        results.memory = memory.measure(settings, has_data=bool(wanted))
+    print(render(results, settings))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks.")
+    parts = ("accuracy", "speed", "memory", "all")
+    parser.add_argument("part", nargs="?", choices=parts, default="all")
+    parser.add_argument("--tune", action="store_true", help="tune first and rewrite tuned.json")
+    parser.add_argument(
+        "--model", action="append", choices=list(MODELS), help="with --tune: tune only this one"
+    )
+    parser.add_argument("--dataset", action="append", choices=NAMES, help="use only this data set")
+    parser.add_argument("--quick", action="store_true", help="few rows, one seed: a trial run")
+    options = parser.parse_args()
+    if options.quick and options.tune:
+        parser.error("--quick uses few rows, and what they would tune is of no use to a full run")
+    if options.model and not options.tune:
+        parser.error("--model says what --tune tunes")
+    return options
+
+
+def _tune(wanted: list[str], models: list[str]) -> None:
+    pairs = [
+        (data.load(target.dataset), target.n_vectors)
+        for target in ACCURACY
+        if target.dataset in wanted
+    ]
+    larger = {
+        target.dataset: [2 * target.n_vectors, 4 * target.n_vectors]
+        for target in ACCURACY
+        if target.dataset in FEWER_VECTORS
+    }
+    tune_all(pairs, models, larger)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Data sets: read once from a folder of svmlight files, then from a cache of arrays.
+
+The folder is named by the environment variable WIDEMARGIN_DATA. It has ``multiclass/index.json``,
+which lists for each set its number of features and its files, and the files themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file, make_blobs
+
+VARIABLE = "WIDEMARGIN_DATA"
+HOW_TO_SET = (
+    f"{VARIABLE} is not set, so that only the parts with synthetic data run.\n"
+    f"Set it to a folder with multiclass/index.json and the svmlight files that it lists:\n"
+    f"    {VARIABLE}=path/to/data python -m benchmarks"
+)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows to learn from and rows to be judged by."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+    def first(self, n_rows: int | None) -> Dataset:
+        """Return the first rows of both parts; all of them for None."""
+        part = slice(n_rows)
+        return Dataset(self.name, self.X[part], self.y[part], self.X_test[part], self.y_test[part])
+
+
+def is_available() -> bool:
+    return bool(os.environ.get(VARIABLE))
+
+
+def load(name: str, dtype: str = "float64") -> Dataset:
+    """Return a data set as dense arrays."""
+    parts = []
+    for role in ("train", "test"):
+        with np.load(cached_arrays(name, role, dtype)) as arrays:
+            parts += [arrays["X"], arrays["y"]]
+    return Dataset(name, *parts)
+
+
+def cached_arrays(name: str, role: str, dtype: str) -> Path:
+    """Return the .npz file with the arrays X and y of one file of a set; make it if need be."""
+    folder = Path(os.environ[VARIABLE]) / "multiclass"
+    entry, file = _find(folder, name, role)
+    # Part of the checksum in the name: a changed file is never taken for an old one.
+    target = _cache_folder() / f"{name}-{role}-{dtype}-{file['sha256'][:12]}.npz"
+    if not target.exists():
+        # A trailing feature can be zero in every row of a file: only the index knows the width.
+        X, y = load_svmlight_file(
+            folder / file["file"], n_features=entry["n_features"], dtype=np.dtype(dtype)
+        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f"unfinished-{os.getpid()}-{target.name}")
+        np.savez(unfinished, X=X.toarray(), y=y.astype(np.int64))
+        unfinished.replace(target)
+    return target
+
+
+def _find(folder: Path, name: str, role: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    index = folder / "index.json"
+    if not index.exists():
+        raise SystemExit(f"There is no {index}. {VARIABLE} must name the folder above multiclass/.")
+    for entry in json.loads(index.read_text(encoding="utf-8"))["datasets"]:
+        for file in entry["files"]:
+            if entry["name"] == name and file["role"] == role:
+                return entry, file
+    raise SystemExit(f"{index} lists no file with the {role} rows of {name}.")
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "widemargin"
+
+
+def synthetic(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return float32 rows of ten classes, three overlapping clouds each, in 20 dimensions.
+
+    Fewer rows are the first of more rows.
+    """
+    X, cloud = make_blobs(
+        n_samples=40_000, n_features=20, centers=30, cluster_std=5.0, random_state=0
+    )
+    return X[:n_rows].astype(np.float32), cloud[:n_rows] % 10

@@ -1,0 +1,31 @@
+"""How much of everything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Defaults are the full run. ``QUICK`` only shows that the programs work."""
+
+    seeds: tuple[int, ...] = (0, 1, 2)
+    repeats: int = 3  # timed runs, of which the median counts
+    max_rows: int | None = None  # rows used of each file; None: all
+    doubling_rows: tuple[int, ...] = (5_000, 10_000, 20_000, 40_000)
+    doubling_vectors: int = 100
+    memory_rows: int = 60_000
+    memory_vectors: int = 300
+    is_quick: bool = False
+
+
+QUICK = Settings(
+    seeds=(0,),
+    repeats=1,
+    max_rows=1_000,
+    doubling_rows=(1_000, 2_000, 4_000),
+    doubling_vectors=30,
+    memory_rows=5_000,
+    memory_vectors=50,
+    is_quick=True,
+)

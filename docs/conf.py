@@ -1,0 +1,55 @@
+"""Sphinx settings."""
+
+import re
+from importlib.metadata import version as installed_version
+
+from docutils.utils import get_source_line
+
+project = "widemargin"
+author = "the widemargin developers"
+project_copyright = "2026, the widemargin developers"
+release = version = installed_version("widemargin")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+]
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_heading_anchors = 3
+templates_path = ["_templates"]
+exclude_patterns = ["_templates"]
+
+autosummary_generate = True
+autodoc_typehints = "none"
+# autosummary already makes the tables of members.
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = f"widemargin {release}"
+
+
+def skip_metadata_routing(_app, _what, name, *_details):
+    """Leave out the methods that scikit-learn adds to every estimator for metadata routing."""
+    if re.fullmatch(r"get_metadata_routing|set_\w+_request", name):
+        return True
+    return None
+
+
+def keep_text_of_inherited_reference(_app, _env, node, text):
+    """Show as plain text a label that exists only in scikit-learn's own documentation.
+
+    Inherited docstrings refer to such labels. Ours still fail the build if a label is missing.
+    """
+    source, _line = get_source_line(node)
+    if node["reftype"] == "ref" and "docstring of sklearn." in (source or ""):
+        return text
+    return None
+
+
+def setup(app):
+    """Connect the event handlers."""
+    app.connect("autodoc-skip-member", skip_metadata_routing)
+    app.connect("missing-reference", keep_text_of_inherited_reference)

@@ -1,0 +1,47 @@
+// NumPy arrays as views. Nothing is converted or copied on the way in: an array of another type or
+// layout is refused.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "widemargin/views.hpp"
+
+namespace widemargin::bindings {
+
+namespace nb = nanobind;
+
+template <class T>
+using Array1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array3 = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+Matrix<T> as_matrix(const Array2<T>& array) {
+  return contiguous(array.data(), array.shape(0), array.shape(1));
+}
+
+// The first `columns` columns of an array that has room for more.
+template <class T>
+Matrix<T> first_columns(const Array2<T>& array, std::size_t columns) {
+  if (columns > array.shape(1))
+    throw std::invalid_argument("more columns asked for than the array has");
+  return {array.data(), array.shape(0), columns, array.shape(1)};
+}
+
+template <class T>
+std::span<const T> as_span(const Array1<const T>& array) {
+  return {array.data(), array.shape(0)};
+}
+
+inline void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(std::string("widemargin._native: ") + what);
+}
+
+}  // namespace widemargin::bindings

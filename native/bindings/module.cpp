@@ -1,0 +1,19 @@
+#include <nanobind/nanobind.h>
+
+#include "scipy_blas.hpp"
+#include "widemargin/parallel.hpp"
+#include "widemargin/simd.hpp"
+
+namespace widemargin::bindings {
+void bind_kernels(nanobind::module_& m);
+void bind_passes(nanobind::module_& m);
+}  // namespace widemargin::bindings
+
+NB_MODULE(_native, m) {
+  m.doc() = "Hot loops of widemargin. Private: arguments are checked for shape and type only.";
+  widemargin::bindings::scipy_blas();  // fails at import, not in the middle of a fit
+  m.attr("has_threads") = widemargin::has_threads();
+  m.attr("instruction_set") = widemargin::instruction_set();
+  widemargin::bindings::bind_kernels(m);
+  widemargin::bindings::bind_passes(m);
+}

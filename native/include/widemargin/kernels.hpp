@@ -1,0 +1,84 @@
+// Kernel values between rows and basis vectors, in blocks: out(i, j) = k(x_i, b_j).
+//
+// A kernel here is a sum over features (a dot product, or a distance of coordinates) and a function
+// of that sum. Dense dot products go to BLAS a tile of rows at a time, and the function is applied
+// while the tile is in cache. Sparse rows meet the basis through its transpose, so the work follows
+// the entries that both have.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "widemargin/blas.hpp"
+#include "widemargin/simd.hpp"
+#include "widemargin/views.hpp"
+
+namespace widemargin {
+
+struct LinearKernel {
+  static constexpr bool is_distance = false;   // needs |x|^2 and |b|^2, and may move the origin
+  static constexpr bool sums_products = true;  // otherwise absolute differences
+  double scale() const { return 1.0; }         // of every coordinate, before anything else
+  template <class T>
+  void finish(T*, std::size_t, T, const T*) const {}
+};
+
+struct PolynomialKernel {
+  double gamma;
+  double coef0;
+  int degree;
+  static constexpr bool is_distance = false;
+  static constexpr bool sums_products = true;
+  double scale() const { return 1.0; }
+  template <class T>
+  void finish(T* sums, std::size_t count, T, const T*) const {
+    for (std::size_t j = 0; j < count; ++j) {
+      double base = gamma * static_cast<double>(sums[j]) + coef0, power = 1.0;
+      for (int left = degree; left > 0; left /= 2, base *= base) {
+        if (left % 2 == 1) power *= base;
+      }
+      sums[j] = static_cast<T>(power);
+    }
+  }
+};
+
+// exp(-gamma |x - b|^2). Coordinates are scaled by sqrt(gamma) first, so no square over- or
+// underflows on the way.
+struct RbfKernel {
+  double gamma;
+  static constexpr bool is_distance = true;
+  static constexpr bool sums_products = true;
+  double scale() const { return std::sqrt(gamma); }
+  template <class T>
+  void finish(T* sums, std::size_t count, T row_norm, const T* basis_norms) const {
+    for (std::size_t j = 0; j < count; ++j) {
+      const T squared = row_norm + basis_norms[j] - 2 * sums[j];
+      sums[j] = squared > 0 ? squared : T(0);
+    }
+    exp_of_negative(sums, count);
+  }
+};
+
+// exp(-gamma |x - b|_1)
+struct LaplacianKernel {
+  double gamma;
+  static constexpr bool is_distance = true;
+  static constexpr bool sums_products = false;
+  double scale() const { return gamma; }
+  template <class T>
+  void finish(T* sums, std::size_t count, T, const T*) const {
+    exp_of_negative(sums, count);
+  }
+};
+
+// out (rows x basis.rows); dense with dense, or sparse with sparse. Coordinates are moved and
+// scaled in the precision In that the data has, products are taken in the precision T of the
+// result.
+template <class T, class In, class Kernel>
+void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
+                  Matrix<T> out, const Blas& blas, int n_threads);
+template <class T, class In, class Kernel>
+void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
+                  Matrix<T> out, const Blas& blas, int n_threads);
+
+}  // namespace widemargin

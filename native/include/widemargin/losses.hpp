@@ -1,0 +1,312 @@
+// Losses of one row: scores f[0..k), its target, and what the solvers need of them. A loss sees no
+// features, no coefficients and no C. Every loss offers
+//   value(f, target, k)                      the loss
+//   gradient(f, target, k, g)                its gradient in f; returns the value
+//   hessian_product(f, target, k, u, d)      d = H(f) u, H the (generalised) Hessian
+//   hessian_diagonal(f, target, k, h)
+// and says what a target is: the index of the right class, or a sign for each output.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "widemargin/simd.hpp"
+
+namespace widemargin {
+
+// One right class a row.
+struct ClassTargets {
+  const std::int32_t* labels;
+  std::size_t operator()(std::size_t row, std::size_t) const {
+    return static_cast<std::size_t>(labels[row]);
+  }
+};
+
+// +1 or -1 for every output of a row.
+struct SignedTargets {
+  const std::int8_t* signs;
+  const std::int8_t* operator()(std::size_t row, std::size_t k) const { return signs + row * k; }
+};
+
+// Weston-Watkins squared hinge: 1/2 sum over c != y of max(0, 1 + f[c] - f[y])^2. A margin of
+// exactly 1 is satisfied.
+struct WestonWatkins {
+  using Targets = ClassTargets;
+
+  template <class T>
+  static T slack(const T* f, std::size_t y, std::size_t c) {
+    const T margin = 1 + f[c] - f[y];
+    return c != y && margin > 0 ? margin : T(0);
+  }
+
+  template <class T>
+  T value(const T* f, std::size_t y, std::size_t k) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) sum += slack(f, y, c) * slack(f, y, c);
+    return sum / 2;
+  }
+
+  template <class T>
+  T gradient(const T* f, std::size_t y, std::size_t k, T* g) const {
+    T sum = 0, pull_up = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      g[c] = slack(f, y, c);
+      sum += g[c] * g[c];
+      pull_up += g[c];
+    }
+    g[y] = -pull_up;
+    return sum / 2;
+  }
+
+  template <class T>
+  void hessian_product(const T* f, std::size_t y, std::size_t k, const T* u, T* d) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      d[c] = slack(f, y, c) > 0 ? u[c] - u[y] : T(0);
+      sum += d[c];
+    }
+    d[y] = -sum;
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, std::size_t y, std::size_t k, T* h) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      h[c] = slack(f, y, c) > 0 ? T(1) : T(0);
+      sum += h[c];
+    }
+    h[y] = sum;
+  }
+};
+
+// Crammer-Singer squared hinge, 1/2 max(0, m)^2 with m the largest 1 + f[c] - f[y] over c != y,
+// which has a kink where two wrong classes tie, and iterates collect there. So the maximum is
+// rounded off:
+//   m = max over distributions p of  sum_c p[c] (1 + f[c] - f[y]) + smoothing/2 (1 - |p|^2).
+// Where the worst wrong class leads the next by `smoothing` or more, p puts all on it and m is the
+// plain maximum; at a tie m is larger by less than smoothing/2. The optimal p is the projection on
+// the simplex.
+struct CrammerSinger {
+  using Targets = ClassTargets;
+  double smoothing;
+
+  template <class T>
+  struct Worst {
+    T value;      // m, or 0 where the row keeps its margin
+    T threshold;  // p[c] = max(0, (margin[c] - threshold) / smoothing)
+    T members;    // how many p[c] > 0
+  };
+
+  template <class T>
+  static T margin(const T* f, std::size_t y, std::size_t c) {
+    return 1 + f[c] - f[y];
+  }
+
+  template <class T>
+  Worst<T> worst(const T* f, std::size_t y, std::size_t k) const {
+    const T mu = static_cast<T>(smoothing);
+    T largest = -1;
+    bool found = false;
+    for (std::size_t c = 0; c < k; ++c) {
+      if (c != y && (!found || margin(f, y, c) > largest)) largest = margin(f, y, c), found = true;
+    }
+    // m exceeds the maximum by less than smoothing/2, so a row far inside needs no projection.
+    if (!found || largest <= -mu / 2) return {T(0), T(0), T(0)};
+    T threshold = largest - mu, members = 0;
+    for (std::size_t round = 0; round <= k; ++round) {
+      T sum = 0, count = 0;
+      for (std::size_t c = 0; c < k; ++c) {
+        if (c != y && margin(f, y, c) > threshold) sum += margin(f, y, c), count += 1;
+      }
+      if (count == members) break;
+      members = count;
+      threshold = (sum - mu) / count;
+    }
+    T value = mu / 2;
+    for (std::size_t c = 0; c < k; ++c) {
+      const T p = probability(f, y, c, threshold);
+      value += p * margin(f, y, c) - mu / 2 * p * p;
+    }
+    return {std::max(value, T(0)), threshold, members};
+  }
+
+  template <class T>
+  T probability(const T* f, std::size_t y, std::size_t c, T threshold) const {
+    const T above = margin(f, y, c) - threshold;
+    return c != y && above > 0 ? above / static_cast<T>(smoothing) : T(0);
+  }
+
+  template <class T>
+  T value(const T* f, std::size_t y, std::size_t k) const {
+    const T m = worst(f, y, k).value;
+    return m * m / 2;
+  }
+
+  template <class T>
+  T gradient(const T* f, std::size_t y, std::size_t k, T* g) const {
+    const Worst<T> w = worst(f, y, k);
+    for (std::size_t c = 0; c < k; ++c)
+      g[c] = w.value > 0 ? w.value * probability(f, y, c, w.threshold) : T(0);
+    g[y] = -w.value;
+    return w.value * w.value / 2;
+  }
+
+  // H = p p' + m / smoothing (I - 1 1' / |S|) on the members S, all of it in the differences u[c] -
+  // u[y].
+  template <class T>
+  void hessian_product(const T* f, std::size_t y, std::size_t k, const T* u, T* d) const {
+    const Worst<T> w = worst(f, y, k);
+    std::fill_n(d, k, T(0));
+    if (w.value <= 0) return;
+    T along = 0, mean = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      const T p = probability(f, y, c, w.threshold);
+      if (p > 0) along += p * (u[c] - u[y]), mean += (u[c] - u[y]) / w.members;
+    }
+    const T stiffness = w.value / static_cast<T>(smoothing);
+    for (std::size_t c = 0; c < k; ++c) {
+      const T p = probability(f, y, c, w.threshold);
+      if (p > 0) d[c] = p * along + stiffness * (u[c] - u[y] - mean);
+    }
+    d[y] = -along;
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, std::size_t y, std::size_t k, T* h) const {
+    const Worst<T> w = worst(f, y, k);
+    const T stiffness =
+        w.value > 0 ? w.value / static_cast<T>(smoothing) * (1 - 1 / w.members) : T(0);
+    for (std::size_t c = 0; c < k; ++c) {
+      const T p = w.value > 0 ? probability(f, y, c, w.threshold) : T(0);
+      h[c] = p > 0 ? p * p + stiffness : T(0);
+    }
+    h[y] = w.value > 0 ? T(1) : T(0);
+  }
+};
+
+// Multinomial logistic: log sum_c exp(f[c]) - f[y].
+struct Logistic {
+  using Targets = ClassTargets;
+
+  // p[c] = exp(f[c]) / sum; returns the logarithm of the sum.
+  template <class T>
+  static T softmax(const T* f, std::size_t k, T* p) {
+    const T largest = *std::max_element(f, f + k);
+    for (std::size_t c = 0; c < k; ++c) p[c] = largest - f[c];
+    exp_of_negative(p, k);
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) sum += p[c];
+    for (std::size_t c = 0; c < k; ++c) p[c] /= sum;
+    return largest + std::log(sum);
+  }
+
+  template <class T>
+  T value(const T* f, std::size_t y, std::size_t k) const {
+    const T largest = *std::max_element(f, f + k);
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) sum += std::exp(f[c] - largest);
+    return largest - f[y] + std::log(sum);
+  }
+
+  template <class T>
+  T gradient(const T* f, std::size_t y, std::size_t k, T* g) const {
+    const T value = softmax(f, k, g) - f[y];
+    g[y] -= 1;
+    return value;
+  }
+
+  template <class T>
+  void hessian_product(const T* f, std::size_t, std::size_t k, const T* u, T* d) const {
+    softmax(f, k, d);
+    T mean = 0;
+    for (std::size_t c = 0; c < k; ++c) mean += d[c] * u[c];
+    for (std::size_t c = 0; c < k; ++c) d[c] *= u[c] - mean;
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, std::size_t, std::size_t k, T* h) const {
+    softmax(f, k, h);
+    for (std::size_t c = 0; c < k; ++c) h[c] *= 1 - h[c];
+  }
+};
+
+// Squared hinge of independent outputs: 1/2 sum over c of max(0, 1 - t[c] f[c])^2. A margin of
+// exactly 1 is satisfied.
+struct SquaredHinge {
+  using Targets = SignedTargets;
+
+  template <class T>
+  static T slack(const T* f, const std::int8_t* t, std::size_t c) {
+    const T margin = 1 - static_cast<T>(t[c]) * f[c];
+    return margin > 0 ? margin : T(0);
+  }
+
+  template <class T>
+  T value(const T* f, const std::int8_t* t, std::size_t k) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) sum += slack(f, t, c) * slack(f, t, c);
+    return sum / 2;
+  }
+
+  template <class T>
+  T gradient(const T* f, const std::int8_t* t, std::size_t k, T* g) const {
+    for (std::size_t c = 0; c < k; ++c) g[c] = -static_cast<T>(t[c]) * slack(f, t, c);
+    return value(f, t, k);
+  }
+
+  template <class T>
+  void hessian_product(const T* f, const std::int8_t* t, std::size_t k, const T* u, T* d) const {
+    for (std::size_t c = 0; c < k; ++c) d[c] = slack(f, t, c) > 0 ? u[c] : T(0);
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, const std::int8_t* t, std::size_t k, T* h) const {
+    for (std::size_t c = 0; c < k; ++c) h[c] = slack(f, t, c) > 0 ? T(1) : T(0);
+  }
+};
+
+// Logistic loss of independent outputs: sum over c of log(1 + exp(-t[c] f[c])).
+struct BinaryLogistic {
+  using Targets = SignedTargets;
+
+  // 1 / (1 + exp(x)), without overflow on either side
+  template <class T>
+  static T falling_sigmoid(T x) {
+    const T small = std::exp(-std::fabs(x));
+    return x > 0 ? small / (1 + small) : 1 / (1 + small);
+  }
+
+  template <class T>
+  T value(const T* f, const std::int8_t* t, std::size_t k) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      const T agreement = static_cast<T>(t[c]) * f[c];
+      sum += std::log1p(std::exp(-std::fabs(agreement))) + std::max(T(0), -agreement);
+    }
+    return sum;
+  }
+
+  template <class T>
+  T gradient(const T* f, const std::int8_t* t, std::size_t k, T* g) const {
+    for (std::size_t c = 0; c < k; ++c) {
+      const T sign = static_cast<T>(t[c]);
+      g[c] = -sign * falling_sigmoid(sign * f[c]);
+    }
+    return value(f, t, k);
+  }
+
+  template <class T>
+  void hessian_product(const T* f, const std::int8_t* t, std::size_t k, const T* u, T* d) const {
+    hessian_diagonal(f, t, k, d);
+    for (std::size_t c = 0; c < k; ++c) d[c] *= u[c];
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, const std::int8_t*, std::size_t k, T* h) const {
+    for (std::size_t c = 0; c < k; ++c) h[c] = falling_sigmoid(f[c]) * falling_sigmoid(-f[c]);
+  }
+};
+
+}  // namespace widemargin

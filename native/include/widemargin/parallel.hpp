@@ -1,0 +1,65 @@
+// Threads over rows, with results that do not depend on how many threads there are: the rows are
+// cut into a number of chunks that follows from the row count alone, and whoever sums keeps one
+// accumulator a chunk and adds them in order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace widemargin {
+
+constexpr std::size_t kRowsPerTile =
+    256;  // a tile of features and scores stays in the second-level cache
+constexpr std::size_t kMaxChunks = 16;
+
+inline std::size_t chunk_count(std::size_t rows) {
+  return std::clamp<std::size_t>((rows + kRowsPerTile - 1) / kRowsPerTile, 1, kMaxChunks);
+}
+
+inline bool has_threads() {
+#ifdef _OPENMP
+  return true;
+#else
+  return false;
+#endif
+}
+
+// Calls task(index) for each index below `count`. An exception of a task is rethrown once all
+// threads have stopped.
+template <class Task>
+void for_each_index(std::size_t count, int n_threads, const Task& task) {
+  std::exception_ptr failure;
+#ifdef _OPENMP
+  if (n_threads > 1 && count > 1) {
+#pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1)
+    for (std::ptrdiff_t index = 0; index < static_cast<std::ptrdiff_t>(count); ++index) {
+      try {
+        task(static_cast<std::size_t>(index));
+      } catch (...) {
+#pragma omp critical
+        failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    return;
+  }
+#endif
+  (void)n_threads;
+  for (std::size_t index = 0; index < count; ++index) task(index);
+}
+
+// Calls task(chunk, begin, end) for each chunk of [0, rows).
+template <class Task>
+void for_each_chunk(std::size_t rows, int n_threads, const Task& task) {
+  const std::size_t chunks = chunk_count(rows);
+  for_each_index(chunks, n_threads, [&](std::size_t chunk) {
+    task(chunk, rows * chunk / chunks, rows * (chunk + 1) / chunks);
+  });
+}
+
+}  // namespace widemargin

@@ -1,0 +1,355 @@
+#include "widemargin/passes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "widemargin/parallel.hpp"
+
+namespace widemargin {
+namespace {
+
+// Sums of `size` numbers a chunk, added up chunk by chunk.
+class ChunkSums {
+ public:
+  ChunkSums(std::size_t rows, std::size_t size)
+      : size_(size), sums_(chunk_count(rows) * size, 0.0) {}
+
+  double* of(std::size_t chunk) { return sums_.data() + chunk * size_; }
+
+  template <class T>
+  void add(std::size_t chunk, const std::vector<T>& part) {
+    double* sum = of(chunk);
+    for (std::size_t i = 0; i < size_; ++i) sum[i] += static_cast<double>(part[i]);
+  }
+
+  void total(double* out) const {
+    std::fill_n(out, size_, 0.0);
+    for (std::size_t start = 0; start < sums_.size(); start += size_) {
+      for (std::size_t i = 0; i < size_; ++i) out[i] += sums_[start + i];
+    }
+  }
+
+ private:
+  std::size_t size_;
+  std::vector<double> sums_;
+};
+
+template <class T>
+void gather(Matrix<const T> source, RowIndices chosen, std::vector<T>& tile) {
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    std::copy_n(source.row(static_cast<std::size_t>(chosen[i])), source.columns,
+                tile.data() + i * source.columns);
+  }
+}
+
+// Calls task(chunk, tile of indices) over all chosen rows, tile by tile.
+template <class Task>
+void for_each_tile(RowIndices chosen, int n_threads, const Task& task) {
+  for_each_chunk(chosen.size(), n_threads,
+                 [&](std::size_t chunk, std::size_t begin, std::size_t end) {
+                   auto work = task(chunk);
+                   for (std::size_t first = begin; first < end; first += kRowsPerTile) {
+                     work(chosen.subspan(first, std::min(kRowsPerTile, end - first)));
+                   }
+                 });
+}
+
+// gram += M' diag(h) M for the blocks of columns M side by side and h column r of `curvature`, over
+// the rows where h exceeds `least`. Only the lower triangle is filled.
+template <class T, std::size_t Blocks>
+void add_weighted_gram(const std::array<Matrix<const T>, Blocks>& blocks, RowIndices chosen,
+                       Matrix<const T> curvature, std::size_t r, T least, const Blas& blas,
+                       std::vector<T>& gram) {
+  std::size_t width = 0;
+  for (const auto& block : blocks) width += block.columns;
+  std::vector<T> tile(kRowsPerTile * width);
+  std::size_t filled = 0;
+  for (const auto index : chosen) {
+    const auto row = static_cast<std::size_t>(index);
+    const T h = curvature.row(row)[r];
+    if (h <= least) continue;
+    const T root = std::sqrt(h);
+    T* out = tile.data() + filled * width;
+    for (const auto& block : blocks) {
+      const T* values = block.row(row);
+      for (std::size_t j = 0; j < block.columns; ++j) *out++ = root * values[j];
+    }
+    if (++filled == kRowsPerTile) {
+      blas.add_gram<T>(width, filled, tile.data(), width, gram.data());
+      filled = 0;
+    }
+  }
+  blas.add_gram<T>(width, filled, tile.data(), width, gram.data());
+}
+
+void factorise(std::size_t columns, double* matrix, std::size_t stride, const Blas& blas) {
+  if (!blas.cholesky(columns, matrix, stride)) {
+    throw std::runtime_error(
+        "the curvature of the objective is not finite; check the scale of X and of C");
+  }
+}
+
+template <class T, class Loss>
+void weighted_curve(const ScoredRows<T, Loss>& rows, std::size_t row, std::size_t k, const T* moved,
+                    T* curved) {
+  rows.loss.hessian_product(rows.scores.row(row), rows.targets(row, k), k, moved, curved);
+  for (std::size_t c = 0; c < k; ++c) curved[c] *= rows.weights[row];
+}
+
+}  // namespace
+
+template <class T, class Loss>
+double derivatives(const ScoredRows<T, Loss>& rows, Matrix<T> gradient, Matrix<T> curvature,
+                   bool* active, int n_threads) {
+  const std::size_t k = rows.scores.columns;
+  ChunkSums values(rows.scores.rows, 1);
+  for_each_chunk(rows.scores.rows, n_threads,
+                 [&](std::size_t chunk, std::size_t begin, std::size_t end) {
+                   double sum = 0.0;
+                   for (std::size_t i = begin; i < end; ++i) {
+                     const T* f = rows.scores.row(i);
+                     T *g = gradient.row(i), *h = curvature.row(i);
+                     const T weight = rows.weights[i];
+                     sum += static_cast<double>(weight) *
+                            static_cast<double>(rows.loss.gradient(f, rows.targets(i, k), k, g));
+                     rows.loss.hessian_diagonal(f, rows.targets(i, k), k, h);
+                     T size = 0;
+                     for (std::size_t c = 0; c < k; ++c) {
+                       g[c] *= weight;
+                       h[c] *= weight;
+                       size += std::fabs(g[c]) + h[c];
+                     }
+                     active[i] = size > 0;
+                   }
+                   *values.of(chunk) = sum;
+                 });
+  double total = 0.0;
+  values.total(&total);
+  return total;
+}
+
+template <class T, class Loss>
+double loss_value(const ScoredRows<T, Loss>& rows, int n_threads) {
+  const std::size_t k = rows.scores.columns;
+  ChunkSums values(rows.scores.rows, 1);
+  for_each_chunk(
+      rows.scores.rows, n_threads, [&](std::size_t chunk, std::size_t begin, std::size_t end) {
+        double sum = 0.0;
+        for (std::size_t i = begin; i < end; ++i) {
+          sum += static_cast<double>(rows.weights[i]) *
+                 static_cast<double>(rows.loss.value(rows.scores.row(i), rows.targets(i, k), k));
+        }
+        *values.of(chunk) = sum;
+      });
+  double total = 0.0;
+  values.total(&total);
+  return total;
+}
+
+template <class T, class Loss>
+AlongStep along_step(const ScoredRows<T, Loss>& rows, Matrix<const T> moved, double step,
+                     int n_threads) {
+  const std::size_t k = rows.scores.columns;
+  ChunkSums sums(rows.scores.rows, 3);
+  for_each_chunk(
+      rows.scores.rows, n_threads, [&](std::size_t chunk, std::size_t begin, std::size_t end) {
+        std::vector<T> scratch(3 * k);
+        T *f = scratch.data(), *g = f + k, *d = g + k;
+        double value = 0.0, slope = 0.0, curvature = 0.0;
+        for (std::size_t i = begin; i < end; ++i) {
+          const T *start = rows.scores.row(i), *u = moved.row(i);
+          for (std::size_t c = 0; c < k; ++c) f[c] = start[c] + static_cast<T>(step) * u[c];
+          const auto weight = static_cast<double>(rows.weights[i]);
+          value += weight * static_cast<double>(rows.loss.gradient(f, rows.targets(i, k), k, g));
+          rows.loss.hessian_product(f, rows.targets(i, k), k, u, d);
+          T row_slope = 0, row_curvature = 0;
+          for (std::size_t c = 0; c < k; ++c)
+            row_slope += g[c] * u[c], row_curvature += d[c] * u[c];
+          slope += weight * static_cast<double>(row_slope);
+          curvature += weight * static_cast<double>(row_curvature);
+        }
+        double* sum = sums.of(chunk);
+        sum[0] = value, sum[1] = slope, sum[2] = curvature;
+      });
+  double total[3];
+  sums.total(total);
+  return {total[0], total[1], total[2]};
+}
+
+template <class T, class Loss>
+void curved_rows(const ScoredRows<T, Loss>& rows, Matrix<const T> moved, Matrix<T> out,
+                 int n_threads) {
+  const std::size_t k = rows.scores.columns;
+  for_each_chunk(rows.scores.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) weighted_curve(rows, i, k, moved.row(i), out.row(i));
+  });
+}
+
+template <class T, class Loss>
+void hessian_product(const ScoredRows<T, Loss>& rows, Matrix<const T> features, RowIndices chosen,
+                     Matrix<const T> direction, double* out, const Blas& blas, int n_threads) {
+  const std::size_t columns = features.columns, k = direction.columns;
+  ChunkSums sums(chosen.size(), columns * k);
+  for_each_tile(chosen, n_threads, [&](std::size_t chunk) {
+    return [&, chunk, tile = std::vector<T>(kRowsPerTile * columns),
+            moved = std::vector<T>(kRowsPerTile * k), curved = std::vector<T>(kRowsPerTile * k),
+            part = std::vector<T>(columns * k)](RowIndices some) mutable {
+      gather(features, some, tile);
+      blas.gemm<T>(false, false, some.size(), k, columns, T(1), tile.data(), columns,
+                   direction.data, direction.stride, T(0), moved.data(), k);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        const auto row = static_cast<std::size_t>(some[i]);
+        weighted_curve(rows, row, k, moved.data() + i * k, curved.data() + i * k);
+      }
+      blas.gemm<T>(true, false, columns, k, some.size(), T(1), tile.data(), columns, curved.data(),
+                   k, T(0), part.data(), k);
+      sums.add(chunk, part);
+    };
+  });
+  sums.total(out);
+}
+
+template <class T>
+void scores(Matrix<const T> features, Matrix<const T> direction, Matrix<T> out, const Blas& blas,
+            int n_threads) {
+  for_each_chunk(features.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t first = begin; first < end; first += kRowsPerTile) {
+      blas.gemm<T>(false, false, std::min(kRowsPerTile, end - first), direction.columns,
+                   features.columns, T(1), features.row(first), features.stride, direction.data,
+                   direction.stride, T(0), out.row(first), out.stride);
+    }
+  });
+}
+
+template <class T>
+void transposed_product(Matrix<const T> features, RowIndices chosen, Matrix<const T> gradient,
+                        double* out, const Blas& blas, int n_threads) {
+  const std::size_t columns = features.columns, k = gradient.columns;
+  ChunkSums sums(chosen.size(), columns * k);
+  for_each_tile(chosen, n_threads, [&](std::size_t chunk) {
+    return [&, chunk, tile = std::vector<T>(kRowsPerTile * columns),
+            right = std::vector<T>(kRowsPerTile * k),
+            part = std::vector<T>(columns * k)](RowIndices some) mutable {
+      gather(features, some, tile);
+      gather(gradient, some, right);
+      blas.gemm<T>(true, false, columns, k, some.size(), T(1), tile.data(), columns, right.data(),
+                   k, T(0), part.data(), k);
+      sums.add(chunk, part);
+    };
+  });
+  sums.total(out);
+}
+
+template <class T>
+void curvature_factors(Matrix<const T> features, RowIndices chosen, Matrix<const T> curvature,
+                       double cutoff, double* factors, const Blas& blas, int n_threads) {
+  const std::size_t columns = features.columns;
+  for_each_index(curvature.columns, n_threads, [&](std::size_t r) {
+    T largest = 0;
+    for (const auto row : chosen)
+      largest = std::max(largest, curvature.row(static_cast<std::size_t>(row))[r]);
+    std::vector<T> gram(columns * columns, T(0));
+    add_weighted_gram(std::array{features}, chosen, curvature, r, static_cast<T>(cutoff) * largest,
+                      blas, gram);
+    double* factor = factors + r * columns * columns;
+    std::copy(gram.begin(), gram.end(), factor);
+    for (std::size_t j = 0; j < columns; ++j) factor[j * columns + j] += 1.0;
+    factorise(columns, factor, columns, blas);
+  });
+}
+
+void precondition(std::span<const double> factors, Matrix<const double> right, Matrix<double> out,
+                  const Blas& blas, int n_threads) {
+  const std::size_t columns = right.rows, k = right.columns;
+  const bool shared = factors.size() == columns * columns;
+  for_each_index(k, n_threads, [&](std::size_t r) {
+    std::vector<double> column(columns);
+    for (std::size_t j = 0; j < columns; ++j) column[j] = right.row(j)[r];
+    blas.cholesky_solve(columns, 1, factors.data() + (shared ? 0 : r * columns * columns),
+                        column.data());
+    for (std::size_t j = 0; j < columns; ++j) out.row(j)[r] = column[j];
+  });
+}
+
+template <class T>
+void orthogonalise(Matrix<const T> features, Matrix<const T> coordinates, Matrix<T> columns,
+                   const Blas& blas, int n_threads) {
+  if (features.columns == 0) return;
+  for_each_chunk(features.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t first = begin; first < end; first += kRowsPerTile) {
+      blas.gemm<T>(false, true, std::min(kRowsPerTile, end - first), columns.columns,
+                   features.columns, T(-1), features.row(first), features.stride, coordinates.data,
+                   coordinates.stride, T(1), columns.row(first), columns.stride);
+    }
+  });
+}
+
+template <class T>
+void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, double* slope,
+                     double* bend, const Blas& blas, int n_threads) {
+  const std::size_t columns = problem.features.columns, count = problem.candidates.columns;
+  const std::size_t all = columns + count, k = problem.gradient.columns;
+  std::vector<double> slopes(count * k);
+  transposed_product(problem.candidates, chosen, problem.gradient, slopes.data(), blas, n_threads);
+
+  for_each_index(k, n_threads, [&](std::size_t r) {
+    // One Gram matrix of features and candidates side by side; eliminating the features leaves the
+    // model.
+    std::vector<T> gram(all * all, T(0));
+    add_weighted_gram(std::array{problem.features, problem.candidates}, chosen, problem.curvature,
+                      r, T(0), blas, gram);
+    std::vector<double> matrix(gram.begin(), gram.end());
+    double *features_part = matrix.data(), *cross = matrix.data() + columns * all,
+           *own = cross + columns;
+    for (std::size_t j = 0; j < columns; ++j) features_part[j * all + j] += 1.0;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) own[i * all + j] += problem.overlap.row(i)[j];
+    }
+    factorise(columns, features_part, all, blas);
+    blas.forward_solve(columns, count, features_part, all, cross, all);
+    blas.subtract_outer(count, columns, cross, own, all);
+
+    std::vector<double> residual(columns);
+    for (std::size_t j = 0; j < columns; ++j) residual[j] = problem.residual.row(j)[r];
+    blas.forward_solve(columns, 1, features_part, all, residual.data(), columns);
+    for (std::size_t i = 0; i < count; ++i) {
+      double sum = slopes[i * k + r];
+      for (std::size_t j = 0; j < columns; ++j) sum -= cross[i * all + j] * residual[j];
+      slope[r * count + i] = sum;
+      for (std::size_t j = 0; j <= i; ++j) {
+        bend[(r * count + i) * count + j] = bend[(r * count + j) * count + i] = own[i * all + j];
+      }
+    }
+  });
+}
+
+#define WIDEMARGIN_INSTANTIATE_LOSS(T, Loss)                                                       \
+  template double derivatives<T, Loss>(const ScoredRows<T, Loss>&, Matrix<T>, Matrix<T>, bool*,    \
+                                       int);                                                       \
+  template double loss_value<T, Loss>(const ScoredRows<T, Loss>&, int);                            \
+  template AlongStep along_step<T, Loss>(const ScoredRows<T, Loss>&, Matrix<const T>, double,      \
+                                         int);                                                     \
+  template void curved_rows<T, Loss>(const ScoredRows<T, Loss>&, Matrix<const T>, Matrix<T>, int); \
+  template void hessian_product<T, Loss>(const ScoredRows<T, Loss>&, Matrix<const T>, RowIndices,  \
+                                         Matrix<const T>, double*, const Blas&, int);
+#define WIDEMARGIN_INSTANTIATE(T)                                                                \
+  WIDEMARGIN_INSTANTIATE_LOSS(T, WestonWatkins)                                                  \
+  WIDEMARGIN_INSTANTIATE_LOSS(T, CrammerSinger)                                                  \
+  WIDEMARGIN_INSTANTIATE_LOSS(T, Logistic)                                                       \
+  WIDEMARGIN_INSTANTIATE_LOSS(T, SquaredHinge)                                                   \
+  WIDEMARGIN_INSTANTIATE_LOSS(T, BinaryLogistic)                                                 \
+  template void scores<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int);        \
+  template void transposed_product<T>(Matrix<const T>, RowIndices, Matrix<const T>, double*,     \
+                                      const Blas&, int);                                         \
+  template void curvature_factors<T>(Matrix<const T>, RowIndices, Matrix<const T>, double,       \
+                                     double*, const Blas&, int);                                 \
+  template void orthogonalise<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int); \
+  template void candidate_model<T>(const CandidateProblem<T>&, RowIndices, double*, double*,     \
+                                   const Blas&, int);
+WIDEMARGIN_INSTANTIATE(float)
+WIDEMARGIN_INSTANTIATE(double)
+
+}  // namespace widemargin

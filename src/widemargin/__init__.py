@@ -1,0 +1,7 @@
+"""Max-margin multiclass and multi-label classifiers that predict fast."""
+
+from widemargin.sparse_kernel import SparseKernelClassifier
+
+__all__ = ["SparseKernelClassifier", "__version__"]
+
+__version__ = "0.1.0"

@@ -1,0 +1,42 @@
+"""Checks of constructor parameters. Each says what is wrong, and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Require an integer of at least ``least``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, got {value}.")
+
+
+def check_real(name: str, value: Any, *, positive: bool = False, least: float = -np.inf) -> None:
+    """Require a finite number, positive or of at least ``least``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be finite, got {value}.")
+    if positive and value <= 0:
+        raise ValueError(f"{name} must be positive, got {value}.")
+    if value < least:
+        raise ValueError(f"{name} must be {least:g} or more, got {value}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Require True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str], otherwise: str = "") -> None:
+    """Require one of the names in ``choices``; ``otherwise`` says what else would do."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}{otherwise}; got {value!r}.")

@@ -1,0 +1,317 @@
+"""The basis: kernel columns of the chosen vectors, orthonormalised one after the other.
+
+With J the chosen vectors and ``K_JJ = L L'``, the columns kept are ``Z = K_.J L^-T``. In terms of
+``B = L' A`` the scores are ``F = Z B`` and the regulariser ``tr(A' K_JJ A)`` is ``|B|^2``: well
+conditioned, and a new vector adds a column without touching the others.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+
+from widemargin import _native
+from widemargin.kernels import Kernel, Rows
+
+Array: TypeAlias = npt.NDArray[Any]
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+# A vector that keeps less than this share of its squared length outside the span of the others is
+# a duplicate: what it would add is rounding error.
+_DUPLICATE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}
+_NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
+_FIRST_CAPACITY = 64
+_REFINED_AT_ONCE = 4096  # rows
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Vectors that could join the basis, orthonormalised against it.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n_candidates,)
+        Their row numbers; -1 for vectors that are no training rows.
+    vectors : array or CSR matrix of shape (n_candidates, n_features)
+    columns : ndarray of shape (n_rows, n_candidates)
+    coordinates : ndarray of shape (n_candidates, n_columns)
+        Of each in the columns that the basis has, float64.
+    length : ndarray of shape (n_candidates,)
+        Of the part that the basis does not express.
+    overlap : ndarray of shape (n_candidates, n_candidates)
+        Inner products of these parts, each scaled to length 1.
+    """
+
+    indices: Indices
+    vectors: Rows
+    columns: Array
+    coordinates: Array
+    length: Array
+    overlap: Array
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    def take(self, positions: Indices) -> Candidates:
+        """Return some of the candidates."""
+        return Candidates(
+            self.indices[positions],
+            self.vectors[positions],
+            np.ascontiguousarray(self.columns[:, positions]),
+            self.coordinates[positions],
+            self.length[positions],
+            self.overlap[np.ix_(positions, positions)],
+        )
+
+
+class BasisColumns:
+    """The chosen vectors and their orthonormalised kernel columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix of shape (n_rows, n_features)
+    fit_intercept : bool
+        Whether the first column is a constant 1, with a coefficient that is regularised like the
+        others (which amounts to the kernel ``k + 1``).
+    max_basis : int
+        More vectors than this never come; memory is taken as they do.
+    n_threads : int
+
+    Notes
+    -----
+    Kernel values and the factor L have the precision of the rows. The columns are single precision
+    while the basis grows, which is enough to choose by and twice as fast; ``refined`` gives them
+    the precision of the rows.
+    """
+
+    def __init__(
+        self, kernel: Kernel, rows: Rows, *, fit_intercept: bool, max_basis: int, n_threads: int
+    ) -> None:
+        self.kernel = kernel
+        self.rows = rows
+        self.n_threads = n_threads
+        self.n_constant = int(fit_intercept)
+        self.n_columns = self.n_constant
+        self.indices: Indices = np.empty(0, dtype=np.intp)
+        self.diagonal = kernel.diagonal(rows)
+        self._max_basis = max_basis
+        self._vectors: list[Rows] = []
+        capacity = min(max_basis, _FIRST_CAPACITY)
+        self._factor = np.zeros((capacity, capacity))  # L, lower triangular
+        self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=np.float32)
+        self.features[:, : self.n_constant] = 1.0
+
+    @property
+    def n_basis(self) -> int:
+        """Number of vectors."""
+        return self.n_columns - self.n_constant
+
+    @property
+    def sees_one_row(self) -> bool:
+        """Whether all rows are the same to the kernel, as far as the first vector can tell."""
+        if self.n_basis != 1:
+            return self.n_basis == 0
+        column = self.features[:, self.n_constant]
+        return bool(np.ptp(column) <= 1e-6 * np.abs(column).max())
+
+    @property
+    def vectors(self) -> Rows:
+        """The vectors in the order they came, in the form that ``kernel.select`` gives them."""
+        if not self._vectors:
+            return self.kernel.select(self.rows, self.indices)
+        if len(self._vectors) > 1:
+            sparse = sp.issparse(self._vectors[0])
+            stacked = sp.vstack(self._vectors, "csr") if sparse else np.concatenate(self._vectors)
+            self._vectors = [stacked]
+        return self._vectors[0]
+
+    def propose_rows(self, indices: Indices) -> tuple[Candidates, Indices]:
+        """Orthonormalise training rows against the basis.
+
+        Returns
+        -------
+        candidates : Candidates
+        duplicates : ndarray
+            Those of ``indices`` that the basis expresses already, and so always will.
+        """
+        located = self._locate(self.rows[indices], self.diagonal[indices])
+        fresh = located[2]
+        kept = indices[fresh]
+        vectors = self.kernel.select(self.rows, kept)
+        candidates = self._orthonormalise(
+            kept, vectors, self.rows[kept], located[0][fresh], located[1][fresh]
+        )
+        return candidates, indices[~fresh]
+
+    def extend(
+        self, vectors: Rows, indices: Indices, left: Rows, diagonal: Array
+    ) -> npt.NDArray[np.bool_]:
+        """Append vectors that need not be rows of the training data.
+
+        Parameters
+        ----------
+        vectors : as ``kernel.select`` gives them
+        indices : ndarray
+            Their row numbers, -1 where they are no training rows.
+        left : array or CSR matrix
+            The rows that the vectors stand for, to compute kernel values with the basis.
+        diagonal : ndarray
+            Kernel value of each with itself.
+
+        Returns
+        -------
+        kept : ndarray of bool
+            False for duplicates, which are passed over.
+        """
+        kept = np.zeros(len(indices), dtype=bool)
+        for j in range(len(indices)):
+            one = slice(j, j + 1)
+            coordinates, length, kept[one] = self._locate(left[one], diagonal[one])
+            if kept[j]:
+                self.append(
+                    self._orthonormalise(indices[one], vectors[one], left[one], coordinates, length)
+                )
+        return kept
+
+    def append(self, candidates: Candidates) -> Array:
+        """Take all of the candidates into the basis; return their columns."""
+        count, row = len(candidates), self.n_basis
+        self._make_room(count)
+        # Orthonormalised against the basis, but not yet against each other.
+        among = np.linalg.cholesky(candidates.overlap)
+        self._factor[row : row + count, :row] = candidates.coordinates[:, self.n_constant :]
+        self._factor[row : row + count, row : row + count] = candidates.length[:, None] * among
+        turn = solve_triangular(among, np.eye(count), lower=True).T.astype(self.features.dtype)
+        columns: Array = candidates.columns @ turn
+        self.features[:, self.n_columns : self.n_columns + count] = columns
+        self.indices = np.append(self.indices, candidates.indices)
+        self._vectors.append(candidates.vectors)
+        self.n_columns += count
+        return columns
+
+    def refined(self) -> BasisColumns:
+        """Return the same basis, not to be grown, with columns as precise as the rows."""
+        if self.features.dtype == self.rows.dtype:
+            return self
+        precise = copy(self)
+        precise.features = np.ones((self.rows.shape[0], self.n_columns), dtype=self.rows.dtype)
+        factor = self._factor[: self.n_basis, : self.n_basis]
+        for start in range(0, self.rows.shape[0], _REFINED_AT_ONCE):
+            some = slice(start, start + _REFINED_AT_ONCE)
+            values = self.kernel.block(self.rows[some], self.vectors, self.n_threads)
+            precise.features[some, self.n_constant :] = solve_triangular(
+                factor, values.T, lower=True
+            ).T
+        return precise
+
+    def expansion(self, coefficients: Array) -> tuple[Array, Array]:
+        """Return (coef, intercept) of the expansion that column coefficients B stand for.
+
+        Fewer rows than there are columns stand for the first vectors alone.
+        """
+        n_basis = coefficients.shape[0] - self.n_constant
+        factor = self._factor[:n_basis, :n_basis]
+        coef = solve_triangular(factor, coefficients[self.n_constant :], lower=True, trans="T")
+        return coef, coefficients[: self.n_constant].sum(axis=0)
+
+    def column_coefficients(self, coef: Array, intercept: Array) -> Array:
+        """Return B for the coefficients of an expansion: the inverse of ``expansion``."""
+        factor = self._factor[: self.n_basis, : self.n_basis]
+        return np.vstack([intercept[None, :][: self.n_constant], factor.T @ coef])
+
+    def _locate(self, rows: Rows, diagonal: Array) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+        """Return coordinates in the basis, length outside it, and whether that is any."""
+        coordinates = np.zeros((len(diagonal), self.n_columns))
+        if self.n_basis:
+            values = self.kernel.block(rows, self.vectors, self.n_threads).astype(np.float64)
+            factor = self._factor[: self.n_basis, : self.n_basis]
+            coordinates[:, self.n_constant :] = solve_triangular(factor, values.T, lower=True).T
+        outside = diagonal - np.einsum("ij,ij->i", coordinates, coordinates)
+        fresh = outside > _DUPLICATE[np.dtype(self.rows.dtype)] * np.abs(diagonal)
+        return coordinates, np.sqrt(np.maximum(outside, 0.0)), fresh
+
+    def _orthonormalise(
+        self, indices: Indices, vectors: Rows, left: Rows, coordinates: Array, length: Array
+    ) -> Candidates:
+        dtype = self.features.dtype
+        values = self.kernel.single_block(self.rows, vectors, self.n_threads)
+        columns = np.divide(values, length, out=values, casting="same_kind").astype(
+            dtype, copy=False
+        )
+        _native.orthogonalise(
+            self.features, (coordinates / length[:, None]).astype(dtype), columns, self.n_threads
+        )
+        inner = self.kernel.block(left, vectors, self.n_threads).astype(np.float64)
+        overlap = (inner - coordinates @ coordinates.T) / np.outer(length, length)
+        overlap = 0.5 * (overlap + overlap.T)
+        np.fill_diagonal(overlap, 1.0)
+        return Candidates(indices, vectors, columns, coordinates, length, overlap)
+
+    def _make_room(self, count: int) -> None:
+        capacity = self._factor.shape[0]
+        needed = self.n_basis + count
+        if needed <= capacity:
+            return
+        larger = max(needed, min(self._max_basis, 2 * capacity))
+        self._factor = np.pad(self._factor, ((0, larger - capacity), (0, larger - capacity)))
+        features = np.empty((self.features.shape[0], self.n_constant + larger), self.features.dtype)
+        features[:, : self.n_columns] = self.features[:, : self.n_columns]
+        self.features = features
+
+
+def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> tuple[Indices, Array]:
+    """Choose candidates one after the other by what each adds to those chosen before.
+
+    The objective's model for output r is ``slope_r . b + 1/2 b' bend_r b`` in the coefficients b of
+    the candidates. Choosing one and solving for its coefficients of all outputs gains
+    ``1/2 sum_r slope_r^2 / bend_r``; eliminating it from the model leaves that of the others.
+
+    Parameters
+    ----------
+    slope : ndarray of shape (n_outputs, n_candidates)
+    bend : ndarray of shape (n_outputs, n_candidates, n_candidates)
+    overlap : ndarray of shape (n_candidates, n_candidates)
+        Inner products of the candidates, to keep near duplicates of the chosen ones out.
+    count : int
+        How many to choose at the most.
+
+    Returns
+    -------
+    positions : ndarray of the chosen candidates, in order
+    gains : ndarray of the decrease that the model promises of each
+    """
+    slope = slope.copy()
+    n_outputs, n_candidates = slope.shape
+    left = np.einsum("rii->ri", bend).copy()
+    floor = 1e-9 * np.abs(left) + np.finfo(float).tiny
+    outside = np.ones(n_candidates)  # squared length outside the span of the chosen ones
+    eliminated = np.empty((n_outputs, 0, n_candidates))
+    spanned = np.empty((0, n_candidates))
+    positions: list[int] = []
+    gains: list[float] = []
+    while len(positions) < count:
+        each = 0.5 * np.sum(slope**2 / np.maximum(left, floor), axis=0)
+        each[outside <= _NEAR_DUPLICATE] = 0.0
+        best = int(np.argmax(each))
+        if not each[best] > 0.0:
+            break
+        pivot = np.sqrt(np.maximum(left[:, best], floor[:, best]))
+        column = bend[:, :, best] - np.einsum("rj,rjc->rc", eliminated[:, :, best], eliminated)
+        column /= pivot[:, None]
+        slope -= column * (slope[:, best] / pivot)[:, None]
+        left -= column**2
+        eliminated = np.concatenate([eliminated, column[:, None, :]], axis=1)
+        shadow = (overlap[best] - spanned[:, best] @ spanned) / np.sqrt(outside[best])
+        outside -= shadow**2
+        outside[best] = 0.0
+        spanned = np.vstack([spanned, shadow])
+        positions.append(best)
+        gains.append(float(each[best]))
+    return np.asarray(positions, dtype=np.intp), np.asarray(gains)

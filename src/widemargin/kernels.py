@@ -1,0 +1,258 @@
+"""Kernels: what similarity between a row and a basis vector means.
+
+Every kernel answers three questions. ``block(rows, basis)`` is the matrix of values between rows
+and basis vectors, ``diagonal(rows)`` the value of each row with itself, and ``select(rows,
+indices)`` the basis vectors that these rows make. The last is the rows themselves, except where a
+kernel matrix was computed in advance and a vector is known by its number alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin import _native
+
+Array: TypeAlias = npt.NDArray[Any]
+Rows: TypeAlias = Any  # a C-contiguous array or a canonical CSR matrix, float32 or float64
+
+KERNEL_NAMES = ("rbf", "laplacian", "poly", "linear", "precomputed")
+
+
+def as_native_rows(rows: Rows) -> Any:
+    """Return what the native code takes: the array itself, or the parts of a CSR matrix."""
+    if not sp.issparse(rows):
+        return np.ascontiguousarray(rows)
+    csr = _native.CsrFloat32 if rows.dtype == np.float32 else _native.CsrFloat64
+    return csr(
+        rows.data,
+        rows.indices.astype(np.int32, copy=False),
+        rows.indptr.astype(np.int64, copy=False),
+        rows.shape[1],
+    )
+
+
+class Kernel(ABC):
+    """A similarity of rows and basis vectors, symmetric and positive semi-definite."""
+
+    @abstractmethod
+    def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return the values between ``rows`` and ``basis``, of the dtype of ``rows``.
+
+        Parameters
+        ----------
+        rows : array or CSR matrix of shape (n_rows, n_features)
+        basis : array or CSR matrix of shape (n_basis, n_features)
+        n_threads : int, default=1
+
+        Returns
+        -------
+        values : ndarray of shape (n_rows, n_basis)
+        """
+
+    @abstractmethod
+    def diagonal(self, rows: Rows) -> Array:
+        """Return the value of each row with itself, as float64 of shape (n_rows,)."""
+
+    def single_block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return ``block``, in single precision where the kernel can do that without loss."""
+        return self.block(rows, basis, n_threads)
+
+    def select(self, rows: Rows, indices: npt.NDArray[np.intp]) -> Rows:
+        """Return the basis vectors that the rows of these numbers make."""
+        return rows[indices]
+
+
+class _NativeKernel(Kernel):
+    """A kernel whose blocks are computed by the native code."""
+
+    @abstractmethod
+    def _native(self) -> Any: ...
+
+    def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return the values between ``rows`` and ``basis``."""
+        return self._fill(rows, basis, n_threads, rows.dtype)
+
+    def _fill(self, rows: Rows, basis: Rows, n_threads: int, dtype: Any) -> Array:
+        if sp.issparse(rows) != sp.issparse(basis):
+            basis = sp.csr_matrix(basis) if sp.issparse(rows) else basis.toarray()
+        out = np.empty((rows.shape[0], basis.shape[0]), dtype=dtype)
+        basis = basis.astype(rows.dtype, copy=False)
+        _native.kernel_block(
+            self._native(), as_native_rows(rows), as_native_rows(basis), out, n_threads
+        )
+        return out
+
+
+class _DistanceKernel(_NativeKernel):
+    """A kernel of values between 0 and 1 that falls with the distance."""
+
+    def single_block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return the values in single precision; distances are taken about a common origin."""
+        return self._fill(rows, basis, n_threads, np.float32)
+
+    def diagonal(self, rows: Rows) -> Array:
+        """Return ones: every row has similarity 1 with itself."""
+        return np.ones(rows.shape[0])
+
+
+@dataclass(frozen=True)
+class RBF(_DistanceKernel):
+    """Gaussian kernel, ``exp(-gamma |x - b|^2)``."""
+
+    gamma: float
+
+    def _native(self) -> Any:
+        return _native.RbfKernel(self.gamma)
+
+
+@dataclass(frozen=True)
+class Laplacian(_DistanceKernel):
+    """Laplacian kernel, ``exp(-gamma |x - b|_1)``."""
+
+    gamma: float
+
+    def _native(self) -> Any:
+        return _native.LaplacianKernel(self.gamma)
+
+
+@dataclass(frozen=True)
+class Polynomial(_NativeKernel):
+    """Polynomial kernel, ``(gamma x.b + coef0)^degree``."""
+
+    gamma: float
+    degree: int = 3
+    coef0: float = 0.0
+
+    def _native(self) -> Any:
+        return _native.PolynomialKernel(self.gamma, self.coef0, self.degree)
+
+    def diagonal(self, rows: Rows) -> Array:
+        """Return ``(gamma |x|^2 + coef0)^degree``."""
+        return (self.gamma * _squared_norms(rows) + self.coef0) ** self.degree
+
+
+@dataclass(frozen=True)
+class Linear(_NativeKernel):
+    """Linear kernel, ``x.b``."""
+
+    def _native(self) -> Any:
+        return _native.LinearKernel()
+
+    def diagonal(self, rows: Rows) -> Array:
+        """Return ``|x|^2``."""
+        return _squared_norms(rows)
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """Kernel values handed over as rows: entry j of a row is its value with training row j.
+
+    A basis vector is the number of a training row.
+    """
+
+    def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return the columns of ``rows`` that belong to the basis."""
+        values = rows[:, basis]
+        return np.ascontiguousarray(values.toarray() if sp.issparse(values) else values)
+
+    def diagonal(self, rows: Rows) -> Array:
+        """Return the diagonal of the training matrix."""
+        return np.asarray(rows.diagonal(), dtype=np.float64)
+
+    def select(self, rows: Rows, indices: npt.NDArray[np.intp]) -> Rows:
+        """Return the numbers themselves."""
+        return np.asarray(indices, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class CustomKernel(Kernel):
+    """Any callable ``function(X, Y)`` that returns the matrix of values.
+
+    Kernels of :mod:`sklearn.gaussian_process.kernels` are such callables; where the callable has
+    a method ``diag(X)``, as these have, it is used.
+    """
+
+    function: Callable[[Any, Any], Any]
+
+    def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Call the function, and check what it returns."""
+        values = self.function(rows, basis)
+        values = np.asarray(values.toarray() if sp.issparse(values) else values)
+        expected = (rows.shape[0], basis.shape[0])
+        if values.shape != expected:
+            raise ValueError(
+                f"The kernel {self.function!r} returned an array of shape {values.shape} for "
+                f"{expected[0]} rows and {expected[1]} basis vectors; expected {expected}."
+            )
+        values = np.ascontiguousarray(values, dtype=rows.dtype)
+        if not np.isfinite(values).all():
+            raise ValueError(f"The kernel {self.function!r} returned NaN or infinity.")
+        return values
+
+    def diagonal(self, rows: Rows) -> Array:
+        """Return ``function.diag(rows)``, or the diagonal row by row."""
+        if hasattr(self.function, "diag"):
+            return np.asarray(self.function.diag(rows), dtype=np.float64)
+        each = [self.block(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])]
+        return np.asarray(each, dtype=np.float64)
+
+
+def _squared_norms(rows: Rows) -> Array:
+    if sp.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+
+
+def scale_gamma(rows: Rows) -> float:
+    """Return ``1 / (n_features * variance)``, as scikit-learn's ``gamma="scale"``; 1 if constant.
+
+    Where squaring would over- or underflow the dtype, double precision carries it.
+    """
+    if sp.issparse(rows):
+        mean = rows.mean(dtype=np.float64)
+        squares = rows.astype(np.float64).multiply(rows.astype(np.float64)).mean()
+        variance = float(squares - mean**2)
+    else:
+        variance = float(rows.var(dtype=np.float64))
+    scale = rows.shape[1] * variance
+    return 1.0 / scale if scale > 0.0 and np.isfinite(1.0 / scale) else 1.0
+
+
+def as_kernel(
+    kernel: str | Kernel | Callable[[Any, Any], Any],
+    rows: Rows,
+    *,
+    gamma: float | str = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+) -> Kernel:
+    """Make a kernel from its name and parameters, or wrap what was given.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name of ``KERNEL_NAMES``; a kernel; or a callable for :class:`CustomKernel`.
+    rows : array or CSR matrix
+        The training rows, from which ``gamma="scale"`` takes the variance.
+    gamma, degree, coef0
+        Parameters of kernels that are given by name.
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not isinstance(kernel, str):
+        return CustomKernel(kernel)
+    if kernel == "linear":
+        return Linear()
+    if kernel == "precomputed":
+        return Precomputed()
+    width = scale_gamma(rows) if isinstance(gamma, str) else float(gamma)
+    if kernel == "poly":
+        return Polynomial(width, degree=degree, coef0=coef0)
+    return {"rbf": RBF, "laplacian": Laplacian}[kernel](width)

@@ -1,0 +1,210 @@
+"""The objective: a loss bound to rows.
+
+    1/2 |B|^2 + sum_i weight_i loss(f_i, y_i),    F = Z B
+
+with Z the orthonormalised kernel columns of :mod:`widemargin.basis` and ``weight_i`` = C times the
+weight of the row. Every method is a pass over the rows in native code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from widemargin import _native
+from widemargin.basis import BasisColumns, Candidates
+from widemargin.losses import Loss
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_FACTOR_BYTES = 256 << 20  # above this, one preconditioner serves all outputs
+_NEGLIGIBLE_CURVATURE = 0.01  # share of the largest: smaller ones are left out of preconditioners
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """The sum of the loss at some scores, and its derivatives in them.
+
+    Attributes
+    ----------
+    loss : float
+        The weighted sum.
+    gradient, curvature : ndarray of shape (n_rows, n_outputs)
+        Weighted first derivatives, and the diagonal of the Hessian.
+    active : ndarray of int32
+        The rows that have any of either; the others play no part in a Newton step.
+    """
+
+    loss: float
+    gradient: Array
+    curvature: Array
+    active: npt.NDArray[np.int32]
+
+
+class BasisObjective:
+    """The regularised sum of a loss over rows, in the columns of a basis.
+
+    Parameters
+    ----------
+    loss : Loss
+    targets : ndarray
+        As ``loss.encode`` makes them.
+    weights : ndarray of shape (n_rows,)
+        C times the weight of each row.
+    n_outputs : int
+    basis : BasisColumns
+    """
+
+    def __init__(
+        self, loss: Loss, targets: Array, weights: Array, n_outputs: int, basis: BasisColumns
+    ) -> None:
+        self.basis = basis
+        self.n_outputs = n_outputs
+        self.n_threads = basis.n_threads
+        self.dtype = basis.features.dtype
+        self._loss = loss
+        self._targets = targets
+        self._all_weights = weights
+        self._weights = np.ascontiguousarray(weights, dtype=self.dtype)
+        self._native_loss = loss.native()
+
+    def refined(self) -> BasisObjective:
+        """Return the objective with columns as precise as the rows."""
+        basis = self.basis.refined()
+        if basis is self.basis:
+            return self
+        return BasisObjective(self._loss, self._targets, self._all_weights, self.n_outputs, basis)
+
+    def zero_coefficients(self) -> Array:
+        """Return B = 0 for the columns that there are now."""
+        return np.zeros((self.basis.n_columns, self.n_outputs))
+
+    def scores(self, coefficients: Array) -> Array:
+        """Return F = Z B."""
+        out = np.empty((self._weights.shape[0], self.n_outputs), dtype=self.dtype)
+        narrow = np.ascontiguousarray(coefficients, dtype=self.dtype)
+        _native.scores(self.basis.features, narrow, out, self.n_threads)
+        return out
+
+    def derivatives(self, scores: Array) -> Derivatives:
+        """Return the loss and its derivatives in the scores."""
+        gradient, curvature = np.empty_like(scores), np.empty_like(scores)
+        active = np.empty(scores.shape[0], dtype=bool)
+        value = _native.derivatives(
+            self._native_loss,
+            self._targets,
+            scores,
+            self._weights,
+            gradient,
+            curvature,
+            active,
+            self.n_threads,
+        )
+        return Derivatives(
+            value, gradient, curvature, np.flatnonzero(active).astype(np.int32, copy=False)
+        )
+
+    def value(self, coefficients: Array, scores: Array) -> float:
+        """Return the objective."""
+        loss = _native.loss_value(
+            self._native_loss, self._targets, scores, self._weights, self.n_threads
+        )
+        return 0.5 * float(np.vdot(coefficients, coefficients)) + float(loss)
+
+    def gradient(self, coefficients: Array, at: Derivatives) -> Array:
+        """Return the gradient in the coefficients."""
+        out = np.empty_like(coefficients)
+        _native.transposed_product(self.basis.features, at.active, at.gradient, out, self.n_threads)
+        out += coefficients
+        return out
+
+    def hessian_product(self, scores: Array, at: Derivatives, direction: Array) -> Array:
+        """Return the Hessian in the coefficients times a direction."""
+        out = np.empty_like(direction)
+        _native.hessian_product(
+            self._native_loss,
+            self._targets,
+            scores,
+            self._weights,
+            self.basis.features,
+            at.active,
+            np.ascontiguousarray(direction, dtype=self.dtype),
+            out,
+            self.n_threads,
+        )
+        out += direction
+        return out
+
+    def along(self, scores: Array, moved: Array, step: float) -> tuple[float, float, float]:
+        """Return the loss at ``scores + step * moved`` and its two derivatives in ``step``."""
+        result: tuple[float, float, float] = _native.along_step(
+            self._native_loss, self._targets, scores, self._weights, moved, step, self.n_threads
+        )
+        return result
+
+    def preconditioner(self, at: Derivatives) -> Array:
+        """Return Cholesky factors of the Hessian's diagonal blocks, one an output.
+
+        Where these would take too much memory, one factor, of the mean block, stands for all.
+        """
+        columns = self.basis.n_columns
+        shared = 8 * self.n_outputs * columns**2 > _FACTOR_BYTES
+        curvature = at.curvature
+        if shared:
+            curvature = np.ascontiguousarray(curvature.mean(axis=1, keepdims=True))
+        factors = np.empty((curvature.shape[1], columns, columns))
+        _native.curvature_factors(
+            self.basis.features,
+            at.active,
+            curvature,
+            _NEGLIGIBLE_CURVATURE,
+            factors,
+            self.n_threads,
+        )
+        return factors
+
+    def precondition(self, factors: Array, right: Array) -> Array:
+        """Solve with the factors of ``preconditioner``."""
+        out = np.empty_like(right)
+        _native.precondition(factors, right, out, self.n_threads)
+        return out
+
+    def candidate_model(
+        self, candidates: Candidates, at: Derivatives, residual: Array
+    ) -> tuple[Array, Array]:
+        """Return the objective's quadratic model in the coefficients of candidates.
+
+        The columns of the basis are taken as solved for again each time, output by output, so that
+        a candidate counts only by what they cannot make up for.
+
+        Parameters
+        ----------
+        candidates : Candidates
+        at : Derivatives
+        residual : ndarray of shape (n_columns, n_outputs)
+            The gradient that is left in the coefficients there are.
+
+        Returns
+        -------
+        slope : ndarray of shape (n_outputs, n_candidates)
+        bend : ndarray of shape (n_outputs, n_candidates, n_candidates)
+        """
+        count = len(candidates)
+        slope = np.empty((self.n_outputs, count))
+        bend = np.empty((self.n_outputs, count, count))
+        _native.candidate_model(
+            self.basis.features,
+            candidates.columns,
+            at.active,
+            at.gradient,
+            at.curvature,
+            candidates.overlap,
+            residual,
+            slope,
+            bend,
+            self.n_threads,
+        )
+        return slope, bend

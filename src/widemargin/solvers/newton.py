@@ -1,0 +1,174 @@
+"""Joint Newton method for the coefficients of all outputs on a fixed basis.
+
+Problem      minimise  1/2 |B|^2 + sum_i weight_i loss(f_i, y_i),  F = Z B, over B
+State        coefficients B (float64) and scores F, kept equal to Z B
+Step         conjugate gradients on the Hessian, preconditioned by the Cholesky factors of its
+             diagonal blocks, one an output; then an exact line search, which costs no kernel work
+             since scores are affine along a step
+Stops        when |gradient| <= tol |gradient at B = 0|, or when a step brings too little (enough)
+
+The squared hinges are piecewise quadratic: near the optimum the Hessian no longer changes and the
+step is exact (Mangasarian, "A finite Newton method for classification", 2002). Solving for all
+outputs together takes the place of the class by class sweeps in Algorithm 3 of Ganu, Shevade and
+Sundararajan, "Sparse Max-Margin Multiclass and Multi-label Classifier Design for Fast Inference"
+(2013), which converge slowly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from widemargin.objectives import BasisObjective, Derivatives
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_LEAST_PROGRESS = 1e-14  # relative decrease below which rounding error is all that moves
+
+
+@dataclass
+class NewtonResult:
+    """Where the iterations ended."""
+
+    coefficients: Array
+    scores: Array
+    value: float
+    relative_gradient: float
+    converged: bool
+    n_iter: int
+    n_products: int
+
+
+@dataclass(frozen=True)
+class JointNewton:
+    """Newton-CG over the coefficients of all outputs at once.
+
+    Parameters
+    ----------
+    tol : float
+        Norm of the gradient, relative to the one at zero coefficients, at which to stop.
+    enough : float
+        Stop also after a step that lowers the objective by less than this share of what all steps
+        did. 0 switches the rule off.
+    forcing : float or None
+        Residual at which conjugate gradients end, relative to the gradient. None tightens it from
+        0.1 as the gradient falls, for fast convergence.
+    max_iter : int
+        Newton steps at the most.
+    max_products : int
+        Hessian products a step at the most.
+    """
+
+    tol: float = 1e-4
+    enough: float = 0.0
+    forcing: float | None = None
+    max_iter: int = 100
+    max_products: int = 250
+
+    requires = ("derivatives", "gradient", "hessian_product", "along", "preconditioner")
+
+    def solve(
+        self, objective: BasisObjective, coefficients: Array, scores: Array, reference: float
+    ) -> NewtonResult:
+        """Minimise from given coefficients; ``reference`` is the norm of the gradient at zero."""
+        n_products = 0
+        n_iter = 0
+        first = last = np.inf
+        while True:
+            at = objective.derivatives(scores)
+            value = at.loss + 0.5 * float(np.vdot(coefficients, coefficients))
+            first = value if n_iter == 0 else first
+            stalled = last - value <= max(
+                self.enough * (first - value), _LEAST_PROGRESS * abs(value)
+            )
+            last = value
+            gradient = objective.gradient(coefficients, at)
+            relative = float(np.linalg.norm(gradient)) / max(reference, np.finfo(float).tiny)
+            converged = relative <= self.tol
+            if converged or stalled or n_iter >= self.max_iter:
+                break
+            forcing = min(0.1, np.sqrt(relative)) if self.forcing is None else self.forcing
+            step, products = self._direction(objective, scores, at, gradient, forcing)
+            moved = objective.scores(step)
+            length = line_search(objective, coefficients, scores, step, moved, gradient, value)
+            coefficients = coefficients + length * step
+            scores = objective.scores(coefficients)
+            n_products += products
+            n_iter += 1
+        return NewtonResult(coefficients, scores, value, relative, converged, n_iter, n_products)
+
+    def _direction(
+        self,
+        objective: BasisObjective,
+        scores: Array,
+        at: Derivatives,
+        gradient: Array,
+        forcing: float,
+    ) -> tuple[Array, int]:
+        factors = objective.preconditioner(at)
+        step = np.zeros_like(gradient)
+        residual = -gradient
+        goal = forcing * np.linalg.norm(gradient)
+        ahead = objective.precondition(factors, residual)
+        direction = ahead
+        slope = np.vdot(residual, ahead)
+        n_products = 0
+        while n_products < self.max_products:
+            n_products += 1
+            curved = objective.hessian_product(scores, at, direction)
+            size = slope / np.vdot(direction, curved)
+            step += size * direction
+            residual -= size * curved
+            if np.linalg.norm(residual) <= goal:
+                break
+            ahead = objective.precondition(factors, residual)
+            slope, last = np.vdot(residual, ahead), slope
+            direction = ahead + (slope / last) * direction
+        return step, n_products
+
+
+def line_search(
+    objective: BasisObjective,
+    coefficients: Array,
+    scores: Array,
+    step: Array,
+    moved: Array,
+    gradient: Array,
+    value: float,
+) -> float:
+    """Minimise along a descent direction by Newton's method in one dimension, safeguarded.
+
+    Returns
+    -------
+    length : float
+        Of the step; 0 where no decrease was found, which only rounding error can cause.
+    """
+    start_slope = float(np.vdot(gradient, step))
+    along = float(np.vdot(coefficients, step))
+    squared = float(np.vdot(step, step))
+    regulariser = 0.5 * float(np.vdot(coefficients, coefficients))
+    if not start_slope < 0.0:
+        return 0.0
+    low, high, length = 0.0, np.inf, 1.0
+    best, least = 0.0, value
+    for _ in range(30):
+        loss, slope, curvature = objective.along(scores, moved, length)
+        slope += along + length * squared
+        curvature += squared
+        here = regulariser + length * along + 0.5 * length**2 * squared + loss
+        if here < least:
+            best, least = length, here
+        if abs(slope) <= 0.01 * abs(start_slope) and here < value:
+            break
+        if slope > 0.0:
+            high = length
+        else:
+            low = length
+        following = length - slope / curvature
+        if not low < following < high:
+            following = 2.0 * length if high == np.inf else 0.5 * (low + high)
+        length = following
+    return best

@@ -1,0 +1,201 @@
+"""The contract of a kernel: symmetric, positive semi-definite, the same dense and sparse."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from reference import kernels as reference
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.metrics import pairwise
+
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    RBF,
+    CustomKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    as_kernel,
+    scale_gamma,
+)
+
+# (kernel, slow twin, scikit-learn's)
+TWINS = {
+    "rbf": (
+        RBF(0.3),
+        lambda X, Y: reference.rbf(X, Y, 0.3),
+        lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.3),
+    ),
+    "laplacian": (
+        Laplacian(0.2),
+        lambda X, Y: reference.laplacian(X, Y, 0.2),
+        lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.2),
+    ),
+    "poly": (
+        Polynomial(0.5, degree=3, coef0=1.0),
+        lambda X, Y: reference.polynomial(X, Y, 0.5, 3, 1.0),
+        lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=0.5, coef0=1.0),
+    ),
+    "linear": (Linear(), reference.linear, pairwise.linear_kernel),
+}
+NAMED = {name: kernel for name, (kernel, _, _) in TWINS.items()}
+CUSTOM = {
+    "callable": CustomKernel(lambda X, Y: np.asarray((X @ Y.T + 1.0) ** 2)),
+    "gaussian process": CustomKernel(Matern(nu=1.5)),
+}
+every_twin = pytest.mark.parametrize(("kernel", "slow", "peer"), TWINS.values(), ids=list(TWINS))
+every_named = pytest.mark.parametrize("kernel", NAMED.values(), ids=list(NAMED))
+every_function = pytest.mark.parametrize(
+    "kernel", [*NAMED.values(), *CUSTOM.values()], ids=[*NAMED, *CUSTOM]
+)
+both_forms = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@pytest.fixture
+def rows(rng):
+    """30 rows of 7 features, about half of them zero."""
+    return rng.randn(30, 7) * (rng.rand(30, 7) < 0.5)
+
+
+@pytest.fixture
+def basis(rng):
+    return rng.randn(9, 7) * (rng.rand(9, 7) < 0.5)
+
+
+def test_every_name_is_tested_here(rows):
+    assert set(KERNEL_NAMES) == {*TWINS, "precomputed"}
+    for name, kernel in NAMED.items():
+        assert type(as_kernel(name, rows)) is type(kernel)
+
+
+@every_twin
+@both_forms
+def test_values_are_those_of_the_formula_and_of_scikit_learn(kernel, slow, peer, form, rows, basis):
+    values = kernel.block(form(rows), form(basis))
+    assert values.shape == (30, 9)
+    assert_allclose(values, slow(rows, basis), rtol=1e-12, atol=1e-13)
+    assert_allclose(values, peer(rows, basis), rtol=1e-12, atol=1e-13)
+
+
+@every_function
+def test_symmetric_and_positive_semi_definite(kernel, rows):
+    values = kernel.block(rows, rows)
+    assert_allclose(values, values.T, rtol=1e-13, atol=1e-14)
+    eigenvalues = np.linalg.eigvalsh(values)
+    assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
+
+
+@every_function
+@both_dtypes
+def test_diagonal_is_the_diagonal_of_the_block(kernel, dtype, rows):
+    narrow = rows.astype(dtype)
+    diagonal = kernel.diagonal(narrow)
+    assert diagonal.dtype == np.float64
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    assert_allclose(np.diag(kernel.block(narrow, narrow)), diagonal, rtol=tolerance, atol=1e-12)
+
+
+@every_named
+def test_diagonal_of_sparse_rows_is_that_of_dense_rows(kernel, rows):
+    assert_allclose(kernel.diagonal(sp.csr_matrix(rows)), kernel.diagonal(rows), rtol=1e-14)
+
+
+@every_named
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+@both_dtypes
+def test_sparse_rows_have_the_values_of_dense_rows(kernel, container, dtype, rows, basis):
+    rows, basis = rows.astype(dtype), basis.astype(dtype)
+    dense = kernel.block(rows, basis)
+    tolerance = 2e-5 if dtype == np.float32 else 1e-12
+    for left, right in [(container, container), (container, np.asarray), (np.asarray, container)]:
+        assert_allclose(kernel.block(left(rows), right(basis)), dense, rtol=tolerance, atol=1e-6)
+
+
+@every_function
+def test_float32_stays_float32_and_is_near_float64(kernel, rows, basis):
+    rows, basis = rows.astype(np.float32), basis.astype(np.float32)
+    narrow = kernel.block(rows, basis)
+    assert narrow.dtype == np.float32
+    wide = kernel.block(rows.astype(np.float64), basis.astype(np.float64))
+    assert wide.dtype == np.float64
+    assert_allclose(narrow, wide, rtol=1e-5, atol=1e-5)
+
+
+@every_function
+def test_a_row_is_selected_as_itself(kernel, rows):
+    assert_array_equal(kernel.select(rows, np.array([3, 0, 3])), rows[[3, 0, 3]])
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@both_forms
+@both_dtypes
+def test_a_common_offset_of_the_rows_costs_no_digits(name, form, dtype, rng):
+    kernel, slow, _ = TWINS[name]
+    moved = (rng.randn(20, 3) + 1e6).astype(dtype)  # in float32, multiples of 1/16
+    expected = slow(moved, moved)
+    assert_allclose(kernel.block(form(moved), form(moved)), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@both_forms
+@both_dtypes
+def test_one_far_row_costs_the_others_no_digits(name, form, dtype, rng):
+    kernel, slow, _ = TWINS[name]
+    scattered = rng.randn(20, 3).astype(dtype)
+    scattered[0] *= 1e6
+    values = kernel.block(form(scattered), form(scattered))
+    assert_allclose(values, slow(scattered, scattered), rtol=0, atol=1e-5)
+
+
+@every_named
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_basis", [1, 37])
+def test_threads_change_no_bit(kernel, form, dtype, n_basis, rng):
+    rows = form(rng.randn(1500, 6).astype(dtype))
+    alone = kernel.block(rows, rows[:n_basis], 1)
+    assert_array_equal(kernel.block(rows, rows[:n_basis], 2), alone)
+    assert_array_equal(kernel.block(rows, rows[:n_basis], 3), alone)
+
+
+@every_named
+@both_forms
+def test_no_rows_give_no_values(kernel, form, rows, basis):
+    assert kernel.block(form(rows[:0]), form(basis)).shape == (0, 9)
+    assert kernel.block(form(rows), form(basis[:0])).shape == (30, 0)
+    assert kernel.diagonal(form(rows[:0])).shape == (0,)
+
+
+@both_forms
+def test_precomputed_looks_values_up(form, rows):
+    matrix = pairwise.rbf_kernel(rows, gamma=0.3)
+    kernel = Precomputed()
+    numbers = kernel.select(form(matrix), np.array([4, 1, 20]))
+    assert_array_equal(kernel.block(form(matrix), numbers), matrix[:, [4, 1, 20]])
+    assert_array_equal(kernel.diagonal(form(matrix)), np.diag(matrix))
+
+
+def test_custom_kernel_of_a_wrong_shape_is_refused(rows, basis):
+    kernel = CustomKernel(lambda X, Y: np.ones((len(Y), len(X))))
+    with pytest.raises(ValueError, match=r"shape \(9, 30\) for 30 rows and 9 basis vectors"):
+        kernel.block(rows, basis)
+
+
+def test_custom_kernel_that_is_not_finite_is_refused(rows, basis):
+    kernel = CustomKernel(lambda X, Y: np.full((len(X), len(Y)), np.nan))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        kernel.block(rows, basis)
+
+
+@both_forms
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
+def test_gamma_scale_is_scikit_learns(form, scale, rows):
+    assert scale_gamma(form(scale * rows)) == pytest.approx(1.0 / (7 * np.var(scale * rows)))
+
+
+@both_forms
+def test_gamma_scale_of_constant_rows_is_1(form):
+    assert scale_gamma(form(np.ones((5, 3)))) == 1.0
+    assert scale_gamma(form(np.full((5, 3), 0.1))) == 1.0

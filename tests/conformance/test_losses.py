@@ -1,0 +1,181 @@
+"""The contract of a loss. Every loss of the registry is held to it, so a new one is tested too."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from reference.losses import twin
+
+from widemargin.basis import BasisColumns
+from widemargin.kernels import Linear
+from widemargin.losses import CLASS_LOSSES, CrammerSinger, all_losses
+from widemargin.objectives import BasisObjective
+
+N_OUTPUTS = 5
+every_loss = pytest.mark.parametrize("loss", all_losses(), ids=lambda loss: loss.name)
+
+
+def loss_case(loss, rng, n_rows=40, dtype=np.float64, spread=1.5):
+    """Return scores around the margin, where a loss bends, and their targets."""
+    scores = (spread * rng.randn(n_rows, N_OUTPUTS)).astype(dtype)
+    return scores, loss.encode(np.arange(n_rows) % N_OUTPUTS, N_OUTPUTS)
+
+
+def numerical_derivative(function, scores, step=1e-6):
+    """Return the derivative of each row of ``function`` in each score, last axis the score."""
+    columns = []
+    for output in range(scores.shape[1]):
+        shift = np.zeros_like(scores)
+        shift[:, output] = step
+        columns.append((function(scores + shift) - function(scores - shift)) / (2 * step))
+    return np.stack(columns, axis=-1)
+
+
+def test_every_loss_that_a_name_stands_for_is_in_the_registry():
+    assert set(CLASS_LOSSES.values()) <= {type(loss) for loss in all_losses()}
+
+
+@every_loss
+def test_gradient_is_the_derivative_of_the_value(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    numerical = numerical_derivative(lambda moved: loss.value(moved, targets), scores)
+    assert_allclose(loss.gradient(scores, targets), numerical, rtol=1e-6, atol=1e-6)
+
+
+@every_loss
+def test_hessian_product_is_the_derivative_of_the_gradient(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    direction = rng.randn(*scores.shape)
+    hessian = numerical_derivative(lambda moved: loss.gradient(moved, targets), scores)
+    expected = np.einsum("nij,nj->ni", hessian, direction)
+    assert_allclose(
+        loss.hessian_product(scores, targets, direction), expected, rtol=1e-6, atol=1e-7
+    )
+
+
+@every_loss
+def test_hessian_diagonal_agrees_with_the_hessian_product(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    diagonal = loss.hessian_diagonal(scores, targets)
+    for output in range(N_OUTPUTS):
+        unit = np.zeros_like(scores)
+        unit[:, output] = 1.0
+        product = loss.hessian_product(scores, targets, unit)[:, output]
+        assert_allclose(diagonal[:, output], product, rtol=1e-12, atol=1e-14)
+
+
+@every_loss
+def test_value_and_derivatives_are_those_of_the_twin(loss, rng):
+    scores, targets = loss_case(loss, rng, n_rows=60)
+    direction = rng.randn(*scores.shape)
+    slow = twin(loss)
+    rows = list(zip(scores, targets, strict=True))
+    hessians = [slow.hessian(row, target) for row, target in rows]
+    products = [hessian @ along for hessian, along in zip(hessians, direction, strict=True)]
+    exact = {"rtol": 1e-12, "atol": 1e-13}
+    assert_allclose(
+        loss.value(scores, targets), [slow.value(row, target) for row, target in rows], **exact
+    )
+    assert_allclose(
+        loss.gradient(scores, targets),
+        [slow.gradient(row, target) for row, target in rows],
+        **exact,
+    )
+    assert_allclose(loss.hessian_product(scores, targets, direction), products, **exact)
+    assert_allclose(
+        loss.hessian_diagonal(scores, targets), [np.diag(hessian) for hessian in hessians], **exact
+    )
+
+
+@every_loss
+def test_convex_along_random_lines(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    step = rng.randn(*scores.shape)
+    along = np.array(
+        [loss.value(scores + length * step, targets) for length in np.linspace(-2, 2, 9)]
+    )
+    assert (along[2:] + along[:-2] - 2 * along[1:-1] >= -1e-12 * (1 + along[1:-1])).all()
+    bend = np.sum(step * loss.hessian_product(scores, targets, step), axis=1)
+    assert (bend >= -1e-12).all()
+    assert (loss.value(scores, targets) >= 0.0).all()
+
+
+@every_loss
+def test_float32_is_near_float64(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    direction = rng.randn(*scores.shape)
+    near = {"rtol": 1e-4, "atol": 1e-5}
+    narrow = scores.astype(np.float32)
+    wide = narrow.astype(np.float64)
+    gradient = loss.gradient(narrow, targets)
+    product = loss.hessian_product(narrow, targets, direction.astype(np.float32))
+    assert gradient.dtype == product.dtype == np.float32
+    assert_allclose(loss.value(narrow, targets), loss.value(wide, targets), **near)
+    assert_allclose(gradient, loss.gradient(wide, targets), **near)
+    assert_allclose(product, loss.hessian_product(wide, targets, direction), **near)
+    assert_allclose(
+        loss.hessian_diagonal(narrow, targets), loss.hessian_diagonal(wide, targets), **near
+    )
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_scores_neither_overflow_nor_lose_the_gradient(loss, rng, dtype):
+    scores, targets = loss_case(loss, rng, dtype=dtype, spread=1e4)
+    for answer in (loss.value, loss.gradient, loss.hessian_diagonal):
+        assert np.isfinite(answer(scores, targets)).all()
+    slow = twin(loss)
+    expected = [
+        slow.gradient(row.astype(np.float64), target)
+        for row, target in zip(scores, targets, strict=True)
+    ]
+    assert_allclose(loss.gradient(scores, targets), expected, rtol=1e-4, atol=1e-6)
+
+
+@every_loss
+def test_weights_multiply(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    weights = rng.rand(len(scores)) * (np.arange(len(scores)) % 3)  # zeros among them
+    basis = BasisColumns(Linear(), scores, fit_intercept=True, max_basis=1, n_threads=1)
+    objective = BasisObjective(loss, targets, weights, N_OUTPUTS, basis).refined()
+    at = objective.derivatives(scores)
+    expected = np.dot(weights, loss.value(scores, targets))
+    assert objective.value(objective.zero_coefficients(), scores) == pytest.approx(expected)
+    assert at.loss == pytest.approx(expected)
+    assert_allclose(at.gradient, weights[:, None] * loss.gradient(scores, targets), atol=1e-14)
+    assert_allclose(
+        at.curvature, weights[:, None] * loss.hessian_diagonal(scores, targets), atol=1e-14
+    )
+
+
+@every_loss
+def test_encode_tells_the_classes_apart(loss):
+    labels = np.array([2, 0, 1, 1, 4])
+    targets = loss.encode(labels, N_OUTPUTS)
+    right = np.zeros((len(labels), N_OUTPUTS))
+    right[np.arange(len(labels)), labels] = 1.0
+    assert (loss.value(3 * right, targets) < loss.value(-3 * right, targets)).all()
+    assert_array_equal(loss.gradient(0 * right, targets).argmin(axis=1), labels)
+
+
+@pytest.mark.parametrize("smoothing", [1e-3, 0.1, 1.0])
+def test_crammer_singer_is_the_plain_hinge_away_from_ties(rng, smoothing):
+    loss = CrammerSinger(smoothing)
+    scores, targets = loss_case(loss, rng, n_rows=2000)
+    wrong = np.where(np.arange(N_OUTPUTS) == targets[:, None], -np.inf, scores)
+    second, worst = np.sort(wrong, axis=1)[:, -2:].T
+    right = scores[np.arange(len(scores)), targets]
+    plain = 0.5 * np.maximum(0.0, 1.0 + worst - right) ** 2
+    clear = worst - second >= smoothing
+    assert 0 < clear.sum() < len(scores)
+    value = loss.value(scores, targets)
+    assert_allclose(value[clear], plain[clear], rtol=1e-10, atol=1e-14)
+    rounded = 0.5 * np.maximum(0.0, 1.0 + worst - right + smoothing / 2) ** 2
+    tied = ~clear & (plain > 0.0)
+    assert (value[tied] > plain[tied]).all()
+    assert (value <= rounded * (1 + 1e-10)).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, -0.1, np.nan])
+def test_crammer_singer_refuses_a_smoothing_that_leaves_kinks(smoothing):
+    with pytest.raises(ValueError, match="smoothing must be positive"):
+        CrammerSinger(smoothing)
