@@ -100,6 +100,8 @@ def _targets(results: Results, settings: Settings) -> str:
             f"{peak.seconds:.0f} s), {peak.where}, {peak.n_vectors} vectors"
         )
         add(MEMORY, peak.gigabytes, text)
+    if not rows:
+        return "Nothing was measured."
     return "## Promised and measured\n\n" + _table(
         ["", "bar", "stretch", "measured", "verdict"], rows
     )

@@ -1,5 +1,6 @@
 """What all tests share. Data sets are read from the folder that WIDEMARGIN_DATA names, if any."""
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -50,6 +51,7 @@ def real_data():
     index = json.loads((multiclass / "index.json").read_text(encoding="utf-8"))
     entries = {entry["name"]: entry for entry in index["datasets"]}
 
+    @functools.cache
     def read(name, role="train"):
         entry = entries[name]
         (file,) = (part["file"] for part in entry["files"] if part["role"] == role)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "widemargin/parallel.hpp"
@@ -10,16 +12,43 @@ namespace widemargin {
 namespace {
 
 // Translation leaves a distance as it is; with the basis near the origin, |x|^2 + |b|^2 - 2 x.b
-// loses no digits to a common offset of the data.
+// loses no digits to a common offset of the data. The median, as one far row would move the mean.
 template <class In>
-std::vector<double> column_means(Matrix<const In> basis) {
-  std::vector<double> means(basis.columns, 0.0);
-  for (std::size_t j = 0; j < basis.rows; ++j) {
-    for (std::size_t f = 0; f < basis.columns; ++f)
-      means[f] += static_cast<double>(basis.row(j)[f]);
+std::vector<In> column_medians(Matrix<const In> basis) {
+  std::vector<In> medians(basis.columns, In(0)), column(basis.rows);
+  if (basis.rows == 0) return medians;
+  const auto middle = column.begin() + static_cast<std::ptrdiff_t>(basis.rows / 2);
+  for (std::size_t f = 0; f < basis.columns; ++f) {
+    for (std::size_t j = 0; j < basis.rows; ++j) column[j] = basis.row(j)[f];
+    std::nth_element(column.begin(), middle, column.end());
+    medians[f] = *middle;
   }
-  for (double& mean : means) mean /= static_cast<double>(std::max<std::size_t>(basis.rows, 1));
-  return means;
+  return medians;
+}
+
+template <class T>
+T largest_of(const std::vector<T>& values) {
+  return values.empty() ? T(0) : *std::max_element(values.begin(), values.end());
+}
+
+// |x|^2 + |b|^2 - 2 x.b is off by a few units in the last place of |x|^2 + |b|^2. Where that would
+// show in exp(-distance), it is summed again from differences: sum_again(j) for vector j.
+template <class T, class SumAgain>
+void squared_distances(T* sums, T row_norm, const std::vector<T>& basis_norms, T largest_norm,
+                       const SumAgain& sum_again) {
+  const std::size_t count = basis_norms.size();
+  constexpr T precision = 4 * std::numeric_limits<T>::epsilon();
+  constexpr T tolerated = sizeof(T) == 4 ? T(1e-3) : T(1e-10);
+  constexpr T vanishing = sizeof(T) == 4 ? T(104) : T(746);  // exp(-vanishing) is 0
+  for (std::size_t j = 0; j < count; ++j) {
+    const T squared = row_norm + basis_norms[j] - 2 * sums[j];
+    sums[j] = squared > 0 ? squared : T(0);
+  }
+  if (precision * (row_norm + largest_norm) <= tolerated) return;
+  for (std::size_t j = 0; j < count; ++j) {
+    const T error = precision * (row_norm + basis_norms[j]);
+    if (error > tolerated && sums[j] < vanishing + error) sums[j] = static_cast<T>(sum_again(j));
+  }
 }
 
 template <class T, class In>
@@ -30,6 +59,23 @@ T moved_and_scaled(const In* row, const std::vector<In>& origin, In scale, T* ou
     norm += out[f] * out[f];
   }
   return norm;
+}
+
+// |x - b|^2 of two sparse rows, whose indices rise.
+template <class In>
+double squared_distance(const SparseMatrix<In>& left, std::size_t i, const SparseMatrix<In>& right,
+                        std::size_t j) {
+  auto a = left.starts[i], b = right.starts[j];
+  const auto a_end = left.starts[i + 1], b_end = right.starts[j + 1];
+  double sum = 0;
+  while (a < a_end || b < b_end) {
+    const bool take_left = b == b_end || (a < a_end && left.indices[a] <= right.indices[b]);
+    const bool take_right = a == a_end || (b < b_end && right.indices[b] <= left.indices[a]);
+    const double x = take_left ? static_cast<double>(left.values[a++]) : 0.0;
+    const double y = take_right ? static_cast<double>(right.values[b++]) : 0.0;
+    sum += (x - y) * (x - y);
+  }
+  return sum;
 }
 
 template <class T>
@@ -59,13 +105,11 @@ template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
                   Matrix<T> out, const Blas& blas, int n_threads) {
   const std::size_t features = rows.columns, count = basis.rows;
-  std::vector<In> origin(features, In(0));
-  if (Kernel::is_distance) {
-    const std::vector<double> means = column_means(basis);
-    for (std::size_t f = 0; f < features; ++f) origin[f] = static_cast<In>(means[f]);
-  }
+  const std::vector<In> origin =
+      Kernel::is_distance ? column_medians(basis) : std::vector<In>(features, In(0));
   const auto scale = static_cast<In>(kernel.scale());
   const PreparedBasis<T> prepared = prepare<T>(kernel, basis, origin);
+  [[maybe_unused]] const T largest_norm = largest_of(prepared.norms);
 
   for_each_chunk(rows.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
     std::vector<T> tile(std::min(kRowsPerTile, end - begin) * features), norms(kRowsPerTile);
@@ -88,7 +132,20 @@ void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> 
         }
       }
       for (std::size_t i = 0; i < length; ++i) {
-        kernel.finish(out.row(first + i), count, norms[i], prepared.norms.data());
+        if constexpr (Kernel::is_distance && Kernel::sums_products) {
+          const In* row = rows.row(first + i);
+          squared_distances(out.row(first + i), norms[i], prepared.norms, largest_norm,
+                            [&](std::size_t j) {
+                              double sum = 0;
+                              for (std::size_t f = 0; f < features; ++f) {
+                                const double apart =
+                                    static_cast<double>(row[f] - basis.row(j)[f]) * kernel.scale();
+                                sum += apart * apart;
+                              }
+                              return sum;
+                            });
+        }
+        kernel.finish(out.row(first + i), count);
       }
     }
   });
@@ -98,12 +155,14 @@ template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
                   Matrix<T> out, const Blas&, int n_threads) {
   const std::size_t count = basis.rows;
-  const auto scale = static_cast<In>(kernel.scale());
+  const double scale = kernel.scale();
+  // Absolute values cancel where rows have a common offset; they are added up in double precision.
+  using Sum = std::conditional_t<Kernel::sums_products, T, double>;
 
   // The basis by feature: entries of feature f are entries[starts[f]] up to entries[starts[f + 1]].
   struct Entry {
     std::size_t vector;
-    T value;
+    Sum value;
   };
   std::vector<std::size_t> starts(basis.columns + 1, 0);
   const auto total = static_cast<std::size_t>(basis.starts[count]);
@@ -113,26 +172,27 @@ void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const Spar
   std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
 
   // What a vector adds on its own: |b|^2, or |b|_1, to which the common entries are corrections.
-  std::vector<T> own(count, T(0));
+  std::vector<Sum> own(count, Sum(0));
   for (std::size_t j = 0; j < count; ++j) {
     for (auto e = basis.starts[j]; e < basis.starts[j + 1]; ++e) {
-      const auto value = static_cast<T>(basis.values[e] * scale);
+      const auto value = static_cast<Sum>(static_cast<double>(basis.values[e]) * scale);
       entries[next[static_cast<std::size_t>(basis.indices[e])]++] = {j, value};
       own[j] += Kernel::sums_products ? value * value : std::fabs(value);
     }
   }
+  [[maybe_unused]] const Sum largest_norm = largest_of(own);
 
   for_each_chunk(rows.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+    std::vector<Sum> sums(count);
     for (std::size_t i = begin; i < end; ++i) {
-      T* sums = out.row(i);
-      std::fill_n(sums, count, T(0));
-      T row_own = 0;
+      std::fill(sums.begin(), sums.end(), Sum(0));
+      Sum row_own = 0;
       for (auto e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
-        const auto value = static_cast<T>(rows.values[e] * scale);
+        const auto value = static_cast<Sum>(static_cast<double>(rows.values[e]) * scale);
         const auto feature = static_cast<std::size_t>(rows.indices[e]);
         row_own += Kernel::sums_products ? value * value : std::fabs(value);
         for (std::size_t b = starts[feature]; b < starts[feature + 1]; ++b) {
-          const T other = entries[b].value;
+          const Sum other = entries[b].value;
           sums[entries[b].vector] +=
               Kernel::sums_products
                   ? value * other
@@ -141,9 +201,14 @@ void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const Spar
       }
       if constexpr (!Kernel::sums_products) {
         for (std::size_t j = 0; j < count; ++j)
-          sums[j] = std::max(T(0), sums[j] + row_own + own[j]);
+          sums[j] = std::max(Sum(0), sums[j] + row_own + own[j]);
+      } else if constexpr (Kernel::is_distance) {
+        squared_distances(sums.data(), row_own, own, largest_norm, [&](std::size_t j) {
+          return squared_distance(rows, i, basis, j) * scale * scale;
+        });
       }
-      kernel.finish(sums, count, row_own, own.data());
+      for (std::size_t j = 0; j < count; ++j) out.row(i)[j] = static_cast<T>(sums[j]);
+      kernel.finish(out.row(i), count);
     }
   });
 }

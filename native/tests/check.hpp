@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,10 +60,10 @@ inline void report_failure(const char* file, int line, const std::string& what) 
 inline void check_near(const char* file, int line, const char* text, double got, double expected,
                        double tolerance) {
   if (got == expected || std::fabs(got - expected) <= tolerance) return;
-  report_failure(file, line,
-                 std::string(text) + " is " + std::to_string(got) + ", expected " +
-                     std::to_string(expected) + "; they differ by " +
-                     std::to_string(std::fabs(got - expected) / tolerance) + " tolerances");
+  std::ostringstream what;
+  what << std::setprecision(9) << text << " is " << got << ", expected " << expected << "; off by "
+       << std::fabs(got - expected) << ", more than " << tolerance;
+  report_failure(file, line, what.str());
 }
 
 }  // namespace widemargin::tests

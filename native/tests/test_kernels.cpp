@@ -216,15 +216,14 @@ struct Csr {
   }
 };
 
-// Keeps one explicit zero a row, if there are zeros, and names the features from last to first:
-// neither order nor absence of zeros is promised.
+// Keeps one explicit zero a row, if there are zeros: their absence is not promised.
 template <class T>
 Csr<T> as_csr(const Padded<T>& dense) {
   Csr<T> out;
   out.columns = dense.columns();
   for (std::size_t i = 0; i < dense.rows(); ++i) {
     bool zero_kept = false;
-    for (std::size_t f = dense.columns(); f-- > 0;) {
+    for (std::size_t f = 0; f < dense.columns(); ++f) {
       const T value = dense.view().row(i)[f];
       if (value == 0 && zero_kept) continue;
       zero_kept = zero_kept || value == 0;
@@ -281,8 +280,9 @@ void for_each_kernel(const Function& function) {
 struct Shape {
   std::size_t rows, basis, features;
 };
-constexpr Shape kShapes[] = {{0, 3, 4},    {1, 1, 1},    {1, 5, 3},  {3, 1, 7},
-                             {40, 17, 33}, {257, 3, 16}, {700, 9, 5}};
+// Fewer rows than a tile; several chunks; chunks of several tiles.
+constexpr Shape kShapes[] = {{0, 3, 4},    {1, 1, 1},    {1, 5, 3},   {3, 1, 7},
+                             {40, 17, 33}, {257, 3, 16}, {700, 9, 5}, {4700, 2, 3}};
 
 std::string describe(const Shape& shape) {
   return std::to_string(shape.rows) + " rows, " + std::to_string(shape.basis) + " vectors, " +
@@ -338,7 +338,7 @@ TEST("kernel blocks are the same to the bit for 1, 2 and 5 threads") {
   for_each_precision([](auto result, auto data) {
     using T = decltype(result);
     Random random(5);
-    Padded<decltype(data)> rows(1000, 7, 1, random, -1, 1), basis(11, 7, 0, random, -1, 1);
+    Padded<decltype(data)> rows(2000, 7, 1, random, -1, 1), basis(11, 7, 0, random, -1, 1);
     make_sparse(rows, random);
     for_each_kernel([&](const auto& kernel) {
       const Case where(name_of(kernel));
@@ -376,25 +376,43 @@ TEST("a kernel of distances is 1 between a row and itself, and never above") {
   });
 }
 
+template <class T, class In, class Kernel>
+void check_both(const Kernel& kernel, const Padded<In>& rows, const Padded<In>& basis,
+                double tolerance) {
+  check_values(kernel, rows, basis, dense_block<T>(kernel, rows, basis), tolerance);
+  check_values(kernel, rows, basis, sparse_block<T>(kernel, rows, basis), tolerance);
+}
+
 TEST("an offset of all features by 1e6 leaves kernels of distances as they are") {
   for_each_precision([](auto result, auto data) {
     using T = decltype(result);
+    using In = decltype(data);
     Random random(7);
     for (const std::size_t vectors : {1, 2, 20}) {
-      const Padded<decltype(data)> rows(300, 5, 1, random, 1e6 - 2, 1e6 + 2);
-      const Padded<decltype(data)> basis(vectors, 5, 0, random, 1e6 - 2, 1e6 + 2);
-      for_each_distance_kernel(0.2, [&](const auto& kernel) {
-        check_values(kernel, rows, basis, dense_block<T>(kernel, rows, basis), 1e-3);
-      });
+      const Padded<In> rows(300, 5, 1, random, 1e6 - 2, 1e6 + 2);
+      const Padded<In> basis(vectors, 5, 0, random, 1e6 - 2, 1e6 + 2);
+      for_each_distance_kernel(
+          0.2, [&](const auto& kernel) { check_both<T>(kernel, rows, basis, 1e-3); });
     }
   });
 }
 
-template <class T, class In, class Kernel>
-void check_both(const Kernel& kernel, const Padded<In>& rows, const Padded<In>& basis) {
-  const double tolerance = kTolerance * epsilon<T>();
-  check_values(kernel, rows, basis, dense_block<T>(kernel, rows, basis), tolerance);
-  check_values(kernel, rows, basis, sparse_block<T>(kernel, rows, basis), tolerance);
+TEST("kernels of distances are right within clusters that are far apart") {
+  for_each_precision([](auto result, auto data) {
+    using T = decltype(result);
+    using In = decltype(data);
+    Random random(9);
+    Padded<In> rows(60, 5, 1, random, -1, 1), basis(9, 5, 0, random, -1, 1);
+    for (Padded<In>* matrix : {&rows, &basis}) {
+      for (std::size_t i = 0; i < matrix->rows(); ++i) {
+        for (std::size_t f = 0; f < 5; ++f) {
+          (*matrix)(i, f) += static_cast<In>(1e4 * (static_cast<double>(i % 3) - 1));
+        }
+      }
+    }
+    for_each_distance_kernel(0.2,
+                             [&](const auto& kernel) { check_both<T>(kernel, rows, basis, 2e-3); });
+  });
 }
 
 TEST("gamma 1e24 with features of 1e-12, and the like, neither over- nor underflow") {
@@ -407,10 +425,16 @@ TEST("gamma 1e24 with features of 1e-12, and the like, neither over- nor underfl
       const double size = std::pow(10.0, exponent);
       Random random(8);
       const Padded<In> rows(50, 3, 1, random, -size, size), basis(6, 3, 0, random, -size, size);
-      check_both<T>(RbfKernel{1 / (size * size)}, rows, basis);
-      check_both<T>(LaplacianKernel{1 / size}, rows, basis);
+      check_both<T>(RbfKernel{1 / (size * size)}, rows, basis, kTolerance * epsilon<T>());
+      check_both<T>(LaplacianKernel{1 / size}, rows, basis, kTolerance * epsilon<T>());
     }
   });
+}
+
+TEST("rows too far apart for their squares to be numbers have an rbf of 0, and of 1 if equal") {
+  Random random(10);
+  const Padded<float> rows(20, 2, 0, random, -1e25, 1e25);
+  check_both<float>(RbfKernel{1.0}, rows, rows, 0.0);
 }
 
 }  // namespace

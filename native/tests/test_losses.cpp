@@ -377,6 +377,17 @@ TEST("Crammer-Singer exceeds the plain hinge by smoothing/2 (1 - 1/n) at a tie o
   }
 }
 
+TEST("Crammer-Singer is above 0 just inside the margin, where two wrong classes tie") {
+  Random random(8);
+  Judge judge(CrammerSinger{0.1}, 3, random);
+  judge.label[0] = 0;
+  const std::vector<double> f = {1.02, 0, 0}, g = judge.gradient(f);
+  CHECK_NEAR(rounded_maximum(judge, f), 0.005, kRounding);
+  CHECK_NEAR(g[0], -0.005, kRounding);
+  CHECK_NEAR(g[1], 0.0025, kRounding);
+  CHECK_NEAR(g[2], 0.0025, kRounding);
+}
+
 TEST("Crammer-Singer attains the maximum over distributions that defines it") {
   for_each_crammer_singer_point(
       [](const Judge<CrammerSinger>& judge, const std::vector<double>& f) {
@@ -422,6 +433,46 @@ TEST("Crammer-Singer is 0, with no derivatives, for a row far inside its margin"
     for (const double entry : judge.gradient(f)) CHECK(entry == 0);
     for (const double entry : judge.hessian_diagonal(f)) CHECK(entry == 0);
     for (const double entry : judge.hessian_product(f, {1, -2, 3})) CHECK(entry == 0);
+  }
+}
+
+// The same numbers, judged in more digits, give the same.
+void check_crammer_singer_digits(const std::vector<float>& f, double smoothing) {
+  Random random(6);
+  Judge judge(CrammerSinger{smoothing}, f.size(), random);
+  judge.label[0] = 0;
+  const std::vector<double> wide(f.begin(), f.end());
+  const double expected = judge.value(wide);
+  CHECK_NEAR(judge.value(f), expected, 200 * epsilon<float>() * expected);
+  const std::vector<float> g = judge.gradient(f);
+  const std::vector<double> wide_g = judge.gradient(wide);
+  for (std::size_t c = 0; c < f.size(); ++c) {
+    CHECK_NEAR(g[c], wide_g[c], 200 * epsilon<float>() * std::sqrt(2 * expected));
+  }
+}
+
+TEST("Crammer-Singer keeps its digits for large scores and at a tie of many classes, float") {
+  for (const double smoothing : {1e-3, 0.1}) {
+    for (const float size : {1.0f, 1e3f, 1e5f, 1e7f}) {
+      const Case where("scores of " + std::to_string(size));
+      check_crammer_singer_digits({0, size, size - 0.0004f, 0}, smoothing);
+      check_crammer_singer_digits({0, size, size, size}, smoothing);
+    }
+    for (const std::size_t k : {10, 1000, 10000}) {
+      const Case where("a tie of " + std::to_string(k));
+      check_crammer_singer_digits(std::vector<float>(k, 0.0f), smoothing);
+    }
+  }
+}
+
+TEST("Crammer-Singer is the plain hinge at large scores with no tie") {
+  Random random(7);
+  Judge judge(CrammerSinger{0.1}, 3, random);
+  judge.label[0] = 0;
+  for (const double size : {1e3, 1e9, 1e17}) {
+    const std::vector<double> f = {0, size, 0};
+    CHECK_NEAR(judge.value(f), (1 + size) * (1 + size) / 2, 1e-15 * size * size);
+    CHECK_NEAR(judge.gradient(f)[1], 1 + size, 1e-15 * size);
   }
 }
 

@@ -186,8 +186,9 @@ TEST("Blas::subtract_outer takes A A' from the lower triangle") {
 struct Shape {
   std::size_t rows, columns, outputs;
 };
-// Fewer rows than a tile; several chunks; chunks of several tiles.
-constexpr Shape kShapes[] = {{0, 2, 3}, {1, 1, 2}, {100, 7, 3}, {1000, 5, 4}, {5000, 3, 2}};
+// Fewer rows than a tile; several chunks; several threads; chunks of several tiles.
+constexpr Shape kShapes[] = {{0, 2, 3},    {1, 1, 2},    {100, 7, 3},
+                             {1000, 5, 4}, {1500, 4, 3}, {5000, 3, 2}};
 
 std::string describe(const Shape& shape) {
   return std::to_string(shape.rows) + " rows, " + std::to_string(shape.columns) + " columns, " +

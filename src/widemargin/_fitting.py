@@ -18,7 +18,10 @@ except ImportError:
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitProgress", "all_or_nothing"]
+__all__ = ["FRAMES_TO_CALLER", "CallbackSupportMixin", "FitProgress", "all_or_nothing"]
+
+#: Frames between the body of a guarded ``fit`` and who called it, for ``warnings.warn``.
+FRAMES_TO_CALLER = 3 if hasattr(CallbackSupportMixin, "set_callbacks") else 2
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -27,6 +27,7 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 _DUPLICATE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}
 _NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
 _FIRST_CAPACITY = 64
+_PRECISE_ROWS = 2048  # fewer rows have columns of their own precision from the start
 _REFINED_AT_ONCE = 4096  # rows
 
 
@@ -105,7 +106,8 @@ class BasisColumns:
         self._vectors: list[Rows] = []
         capacity = min(max_basis, _FIRST_CAPACITY)
         self._factor = np.zeros((capacity, capacity))  # L, lower triangular
-        self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=np.float32)
+        dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else rows.dtype
+        self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
         self.features[:, : self.n_constant] = 1.0
 
     @property
@@ -241,7 +243,8 @@ class BasisColumns:
         self, indices: Indices, vectors: Rows, left: Rows, coordinates: Array, length: Array
     ) -> Candidates:
         dtype = self.features.dtype
-        values = self.kernel.single_block(self.rows, vectors, self.n_threads)
+        block = self.kernel.block if dtype == self.rows.dtype else self.kernel.single_block
+        values = block(self.rows, vectors, self.n_threads)
         columns = np.divide(values, length, out=values, casting="same_kind").astype(
             dtype, copy=False
         )

@@ -210,19 +210,29 @@ def _squared_norms(rows: Rows) -> Array:
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
-def scale_gamma(rows: Rows) -> float:
+def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
     """Return ``1 / (n_features * variance)``, as scikit-learn's ``gamma="scale"``; 1 if constant.
 
-    Where squaring would over- or underflow the dtype, double precision carries it.
+    Rows count by their weights, where there are any.
     """
+    counts = np.ones(rows.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    total = counts.sum() * rows.shape[1]
     if sp.issparse(rows):
-        mean = rows.mean(dtype=np.float64)
-        squares = rows.astype(np.float64).multiply(rows.astype(np.float64)).mean()
-        variance = float(squares - mean**2)
+        each = np.repeat(counts, np.diff(rows.indptr))
+        values = rows.data.astype(np.float64)
+        mean = float(each @ values / total)
+        variance = float((each @ (values - mean) ** 2 + (total - each.sum()) * mean**2) / total)
     else:
-        variance = float(rows.var(dtype=np.float64))
+        mean = float(counts @ rows.sum(axis=1, dtype=np.float64) / total)
+        blocks = (slice(start, start + 4096) for start in range(0, rows.shape[0], 4096))
+        squares = (
+            counts[some] @ np.square(rows[some] - np.float64(mean)).sum(axis=1) for some in blocks
+        )
+        variance = float(sum(squares) / total)
     scale = rows.shape[1] * variance
-    return 1.0 / scale if scale > 0.0 and np.isfinite(1.0 / scale) else 1.0
+    if variance <= (16 * np.finfo(np.float64).eps * mean) ** 2 or not np.isfinite(1.0 / scale):
+        return 1.0
+    return float(1.0 / scale)
 
 
 def as_kernel(
@@ -232,6 +242,7 @@ def as_kernel(
     gamma: float | str = "scale",
     degree: int = 3,
     coef0: float = 0.0,
+    weights: Array | None = None,
 ) -> Kernel:
     """Make a kernel from its name and parameters, or wrap what was given.
 
@@ -252,7 +263,9 @@ def as_kernel(
         return Linear()
     if kernel == "precomputed":
         return Precomputed()
-    width = scale_gamma(rows) if isinstance(gamma, str) else float(gamma)
+    width = scale_gamma(rows, weights) if isinstance(gamma, str) else float(gamma)
+    if kernel == "laplacian" and isinstance(gamma, str):
+        width = float(np.sqrt(width / rows.shape[1]))  # 1 / (n_features * standard deviation)
     if kernel == "poly":
         return Polynomial(width, degree=degree, coef0=coef0)
     return {"rbf": RBF, "laplacian": Laplacian}[kernel](width)

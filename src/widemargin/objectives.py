@@ -8,6 +8,7 @@ weight of the row. Every method is a pass over the rows in native code.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from widemargin.losses import Loss
 Array: TypeAlias = npt.NDArray[Any]
 
 _FACTOR_BYTES = 256 << 20  # above this, one preconditioner serves all outputs
+_GRAM_PRODUCTS = 4e9  # multiply-adds of Gram matrices in one native call
 _NEGLIGIBLE_CURVATURE = 0.01  # share of the largest: smaller ones are left out of preconditioners
 
 
@@ -156,14 +158,15 @@ class BasisObjective:
         if shared:
             curvature = np.ascontiguousarray(curvature.mean(axis=1, keepdims=True))
         factors = np.empty((curvature.shape[1], columns, columns))
-        _native.curvature_factors(
-            self.basis.features,
-            at.active,
-            curvature,
-            _NEGLIGIBLE_CURVATURE,
-            factors,
-            self.n_threads,
-        )
+        for some in self._groups(curvature, columns):
+            _native.curvature_factors(
+                self.basis.features,
+                at.active,
+                np.ascontiguousarray(curvature[:, some]),
+                _NEGLIGIBLE_CURVATURE,
+                factors[some],
+                self.n_threads,
+            )
         return factors
 
     def precondition(self, factors: Array, right: Array) -> Array:
@@ -195,16 +198,28 @@ class BasisObjective:
         count = len(candidates)
         slope = np.empty((self.n_outputs, count))
         bend = np.empty((self.n_outputs, count, count))
-        _native.candidate_model(
-            self.basis.features,
-            candidates.columns,
-            at.active,
-            at.gradient,
-            at.curvature,
-            candidates.overlap,
-            residual,
-            slope,
-            bend,
-            self.n_threads,
-        )
+        for some in self._groups(at.curvature, self.basis.n_columns + count):
+            _native.candidate_model(
+                self.basis.features,
+                candidates.columns,
+                at.active,
+                np.ascontiguousarray(at.gradient[:, some]),
+                np.ascontiguousarray(at.curvature[:, some]),
+                candidates.overlap,
+                np.ascontiguousarray(residual[:, some]),
+                slope[some],
+                bend[some],
+                self.n_threads,
+            )
         return slope, bend
+
+    def _groups(self, curvature: Array, width: int) -> Iterator[slice]:
+        """Cut the outputs into groups whose Gram matrices take a fraction of a second to build.
+
+        Between native calls Python can serve an interrupt.
+        """
+        n_outputs = curvature.shape[1]
+        each = max(1.0, np.count_nonzero(curvature) / n_outputs * width**2)
+        size = max(self.n_threads, int(_GRAM_PRODUCTS / each))
+        for start in range(0, n_outputs, size):
+            yield slice(start, start + size)

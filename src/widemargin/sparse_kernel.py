@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.special import expit, softmax
+from scipy.special import log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -19,7 +19,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from widemargin._fitting import CallbackSupportMixin, FitProgress, all_or_nothing
+from widemargin._fitting import (
+    FRAMES_TO_CALLER,
+    CallbackSupportMixin,
+    FitProgress,
+    all_or_nothing,
+)
 from widemargin._parameters import (
     check_choice,
     check_flag,
@@ -37,6 +42,7 @@ from widemargin.solvers.greedy import GreedyNewton, GreedyState
 Array: TypeAlias = npt.NDArray[Any]
 
 _BASES = ("shared", "per_class")
+_LARGEST_WEIGHT = 1e15  # of a row, C included
 _UNSEEN = -1.0  # score of a class whose own machine has not begun to grow
 
 
@@ -122,7 +128,8 @@ default="rbf"
         in ``fit``, with a column for each training row in ``predict``.
 
     gamma : float or "scale", default="scale"
-        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()).
+        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+        1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``.
 
     degree : int, default=3
         Degree of the kernel "poly".
@@ -279,10 +286,15 @@ default="rbf"
         """
         self._check_parameters()
         previous = self._previous_fit()
-        rows, labels, weights = self._validate_training_data(X, y, sample_weight)
+        rows, labels, counts, weights = self._validate_training_data(X, y, sample_weight)
         self._check_same_problem(previous)
         kernel = as_kernel(
-            self.kernel, rows, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+            self.kernel,
+            rows,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            weights=counts,
         )
         solver = GreedyNewton(
             max_basis=self.max_basis,
@@ -384,13 +396,7 @@ default="rbf"
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.stack([expit(-scores), expit(scores)], axis=1)
-        if self.basis == "shared":
-            return np.asarray(softmax(scores, axis=1))
-        each = expit(scores)
-        return np.asarray(each / each.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._log_odds(X), axis=1))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_log_proba(self, X: Any) -> Array:
@@ -405,7 +411,14 @@ default="rbf"
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
-        return np.asarray(np.log(self.predict_proba(X)))
+        return np.asarray(log_softmax(self._log_odds(X), axis=1))
+
+    def _log_odds(self, X: Any) -> Array:
+        """Return logarithms of the probabilities, but for a constant a row."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([np.zeros_like(scores), scores], axis=1)
+        return scores if self.basis == "shared" else np.asarray(log_expit(scores))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -444,20 +457,19 @@ default="rbf"
         check_real("gradient_tol", self.gradient_tol, positive=True)
         check_integer("max_iter", self.max_iter, least=1)
         check_flag("warm_start", self.warm_start)
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, least=-(2**31))
 
     def _validate_training_data(
         self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Rows, npt.NDArray[np.intp], Array]:
-        """Return rows, class numbers and weights times C; sets classes_ and n_features_in_."""
+    ) -> tuple[Rows, npt.NDArray[np.intp], Array, Array]:
+        """Return rows, class numbers, weights, and these times C; sets classes_."""
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         check_classification_targets(y)
-        if self._is_precomputed() and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"A precomputed kernel matrix must be square in fit, got shape {X.shape}: entry "
-                "(i, j) is the kernel value of training rows i and j."
-            )
+        if self._is_precomputed():
+            _check_kernel_matrix(X)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -467,20 +479,50 @@ default="rbf"
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
-        each_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        return _canonical(X), labels, self.C * weights * each_class[labels]
+        each = self.C * weights * self._class_weights(y, labels, weights)[labels]
+        if not each.any():
+            raise ValueError(
+                "class_weight and sample_weight leave every row without weight; there is nothing "
+                "to learn from."
+            )
+        if each.max() > _LARGEST_WEIGHT:
+            raise ValueError(
+                f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
+                f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."
+            )
+        return _canonical(X), labels, weights, each
+
+    def _class_weights(self, y: Array, labels: npt.NDArray[np.intp], weights: Array) -> Array:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            sums = np.bincount(labels, weights, minlength=len(self.classes_))
+            present = np.where(sums > 0, sums, np.inf)
+            return np.asarray(weights.sum() / (len(self.classes_) * present))
+        each = np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
+        if not (np.isfinite(each).all() and (each >= 0).all()):
+            raise ValueError(
+                f"class_weight must hold numbers of 0 or more, got {self.class_weight}."
+            )
+        return each
 
     def _validate_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=False,
-            ensure_min_samples=0,
-        )
+        try:
+            X = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                reset=False,
+                ensure_min_samples=0,
+            )
+        except ValueError as error:
+            if self._is_precomputed() and "features" in str(error):
+                raise ValueError(
+                    f"{error} With a precomputed kernel these are the kernel values with every "
+                    "training row, of which those of basis_indices_ are used."
+                ) from error
+            raise
         return _canonical(X)
 
     def _problems(self, labels: npt.NDArray[np.intp]) -> list[_Problem]:
@@ -520,16 +562,16 @@ default="rbf"
             warnings.warn(
                 f"The last solve stopped at a relative gradient of {state.stages[-1].gradient:.1e} "
                 f"where gradient_tol={self.gradient_tol:.1e} was asked for. Raise max_iter or "
-                "gradient_tol, lower C, or pass float64 data.",
+                "gradient_tol, lower C, check the scale of X, or pass float64 data.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=2 + FRAMES_TO_CALLER,
             )
         if basis.sees_one_row:
             warnings.warn(
                 "The kernel sees all rows of X as equal, so that only the frequencies of the "
                 "classes could be learned. Check X, its scale, and gamma.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=2 + FRAMES_TO_CALLER,
             )
         return _Grown.of(basis, state)
 
@@ -616,8 +658,34 @@ def _as_decision(scores: Array) -> Array:
     return scores.ravel() if scores.shape[1] == 1 else scores
 
 
+def _check_kernel_matrix(K: Rows) -> None:
+    """Require what a kernel matrix of training rows always is."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel matrix must be square in fit, got shape {K.shape}: entry (i, j) "
+            "is the kernel value of training rows i and j."
+        )
+    asymmetry = max(
+        abs(K[start : start + 1024] - K[:, start : start + 1024].T).max()
+        for start in range(0, K.shape[0], 1024)
+    )
+    if K.diagonal().min() < 0 or asymmetry > 1e-4 * abs(K).max():
+        warnings.warn(
+            "The precomputed matrix is no kernel matrix: that is symmetric, with no negative "
+            f"diagonal. Its diagonal goes down to {K.diagonal().min():.3g}, and entries (i, j) and "
+            f"(j, i) differ by up to {asymmetry:.3g}. Only columns of chosen rows are used.",
+            UserWarning,
+            stacklevel=3 + FRAMES_TO_CALLER,
+        )
+
+
 def _canonical(X: Rows) -> Rows:
     """Return CSR rows with sorted indices and no entry twice; arrays as they are."""
+    if sp.issparse(X) and X.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"X has {X.shape[1]} features; sparse rows may have {np.iinfo(np.int32).max} at the "
+            "most. Hash the features to fewer columns."
+        )
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -20,7 +20,7 @@ struct LinearKernel {
   static constexpr bool sums_products = true;  // otherwise absolute differences
   double scale() const { return 1.0; }         // of every coordinate, before anything else
   template <class T>
-  void finish(T*, std::size_t, T, const T*) const {}
+  void finish(T*, std::size_t) const {}
 };
 
 struct PolynomialKernel {
@@ -31,7 +31,7 @@ struct PolynomialKernel {
   static constexpr bool sums_products = true;
   double scale() const { return 1.0; }
   template <class T>
-  void finish(T* sums, std::size_t count, T, const T*) const {
+  void finish(T* sums, std::size_t count) const {
     for (std::size_t j = 0; j < count; ++j) {
       double base = gamma * static_cast<double>(sums[j]) + coef0, power = 1.0;
       for (int left = degree; left > 0; left /= 2, base *= base) {
@@ -50,11 +50,7 @@ struct RbfKernel {
   static constexpr bool sums_products = true;
   double scale() const { return std::sqrt(gamma); }
   template <class T>
-  void finish(T* sums, std::size_t count, T row_norm, const T* basis_norms) const {
-    for (std::size_t j = 0; j < count; ++j) {
-      const T squared = row_norm + basis_norms[j] - 2 * sums[j];
-      sums[j] = squared > 0 ? squared : T(0);
-    }
+  void finish(T* sums, std::size_t count) const {
     exp_of_negative(sums, count);
   }
 };
@@ -66,7 +62,7 @@ struct LaplacianKernel {
   static constexpr bool sums_products = false;
   double scale() const { return gamma; }
   template <class T>
-  void finish(T* sums, std::size_t count, T, const T*) const {
+  void finish(T* sums, std::size_t count) const {
     exp_of_negative(sums, count);
   }
 };

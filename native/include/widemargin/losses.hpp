@@ -92,49 +92,49 @@ struct CrammerSinger {
   using Targets = ClassTargets;
   double smoothing;
 
+  // Relative to the worst wrong class, so that small differences of large scores keep their digits.
   template <class T>
   struct Worst {
     T value;      // m, or 0 where the row keeps its margin
-    T threshold;  // p[c] = max(0, (margin[c] - threshold) / smoothing)
+    T score;      // of the worst wrong class
+    T threshold;  // p[c] = max(0, (f[c] - score - threshold) / smoothing)
     T members;    // how many p[c] > 0
   };
 
   template <class T>
-  static T margin(const T* f, std::size_t y, std::size_t c) {
-    return 1 + f[c] - f[y];
-  }
-
-  template <class T>
   Worst<T> worst(const T* f, std::size_t y, std::size_t k) const {
     const T mu = static_cast<T>(smoothing);
-    T largest = -1;
+    T score = 0;
     bool found = false;
     for (std::size_t c = 0; c < k; ++c) {
-      if (c != y && (!found || margin(f, y, c) > largest)) largest = margin(f, y, c), found = true;
+      if (c != y && (!found || f[c] > score)) score = f[c], found = true;
     }
+    const T largest = 1 + score - f[y];
     // m exceeds the maximum by less than smoothing/2, so a row far inside needs no projection.
-    if (!found || largest <= -mu / 2) return {T(0), T(0), T(0)};
-    T threshold = largest - mu, members = 0;
+    if (!found || largest <= -mu / 2) return {T(0), T(0), T(0), T(0)};
+    T threshold = -mu, members = 0;
     for (std::size_t round = 0; round <= k; ++round) {
       T sum = 0, count = 0;
       for (std::size_t c = 0; c < k; ++c) {
-        if (c != y && margin(f, y, c) > threshold) sum += margin(f, y, c), count += 1;
+        if (c != y && f[c] - score > threshold) sum += f[c] - score, count += 1;
       }
       if (count == members) break;
       members = count;
       threshold = (sum - mu) / count;
     }
-    T value = mu / 2;
+    Worst<T> w{T(0), score, threshold, members};
+    T rounding = mu / 2;
     for (std::size_t c = 0; c < k; ++c) {
-      const T p = probability(f, y, c, threshold);
-      value += p * margin(f, y, c) - mu / 2 * p * p;
+      const T p = probability(f, y, c, w);
+      rounding += p * (f[c] - score) - mu / 2 * p * p;
     }
-    return {std::max(value, T(0)), threshold, members};
+    w.value = std::max(largest + rounding, T(0));
+    return w;
   }
 
   template <class T>
-  T probability(const T* f, std::size_t y, std::size_t c, T threshold) const {
-    const T above = margin(f, y, c) - threshold;
+  T probability(const T* f, std::size_t y, std::size_t c, const Worst<T>& w) const {
+    const T above = f[c] - w.score - w.threshold;
     return c != y && above > 0 ? above / static_cast<T>(smoothing) : T(0);
   }
 
@@ -148,7 +148,7 @@ struct CrammerSinger {
   T gradient(const T* f, std::size_t y, std::size_t k, T* g) const {
     const Worst<T> w = worst(f, y, k);
     for (std::size_t c = 0; c < k; ++c)
-      g[c] = w.value > 0 ? w.value * probability(f, y, c, w.threshold) : T(0);
+      g[c] = w.value > 0 ? w.value * probability(f, y, c, w) : T(0);
     g[y] = -w.value;
     return w.value * w.value / 2;
   }
@@ -162,12 +162,12 @@ struct CrammerSinger {
     if (w.value <= 0) return;
     T along = 0, mean = 0;
     for (std::size_t c = 0; c < k; ++c) {
-      const T p = probability(f, y, c, w.threshold);
+      const T p = probability(f, y, c, w);
       if (p > 0) along += p * (u[c] - u[y]), mean += (u[c] - u[y]) / w.members;
     }
     const T stiffness = w.value / static_cast<T>(smoothing);
     for (std::size_t c = 0; c < k; ++c) {
-      const T p = probability(f, y, c, w.threshold);
+      const T p = probability(f, y, c, w);
       if (p > 0) d[c] = p * along + stiffness * (u[c] - u[y] - mean);
     }
     d[y] = -along;
@@ -179,7 +179,7 @@ struct CrammerSinger {
     const T stiffness =
         w.value > 0 ? w.value / static_cast<T>(smoothing) * (1 - 1 / w.members) : T(0);
     for (std::size_t c = 0; c < k; ++c) {
-      const T p = w.value > 0 ? probability(f, y, c, w.threshold) : T(0);
+      const T p = w.value > 0 ? probability(f, y, c, w) : T(0);
       h[c] = p > 0 ? p * p + stiffness : T(0);
     }
     h[y] = w.value > 0 ? T(1) : T(0);

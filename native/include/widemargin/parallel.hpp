@@ -16,6 +16,7 @@ namespace widemargin {
 constexpr std::size_t kRowsPerTile =
     256;  // a tile of features and scores stays in the second-level cache
 constexpr std::size_t kMaxChunks = 16;
+constexpr std::size_t kFewRows = 1024;  // too few to pay for waking threads
 
 inline std::size_t chunk_count(std::size_t rows) {
   return std::clamp<std::size_t>((rows + kRowsPerTile - 1) / kRowsPerTile, 1, kMaxChunks);
@@ -57,7 +58,7 @@ void for_each_index(std::size_t count, int n_threads, const Task& task) {
 template <class Task>
 void for_each_chunk(std::size_t rows, int n_threads, const Task& task) {
   const std::size_t chunks = chunk_count(rows);
-  for_each_index(chunks, n_threads, [&](std::size_t chunk) {
+  for_each_index(chunks, rows <= kFewRows ? 1 : n_threads, [&](std::size_t chunk) {
     task(chunk, rows * chunk / chunks, rows * (chunk + 1) / chunks);
   });
 }

@@ -88,14 +88,16 @@ template <class T>
 void orthogonalise(Matrix<const T> features, Matrix<const T> coordinates, Matrix<T> columns,
                    const Blas& blas, int n_threads);
 
-// The quadratic model of the objective in the coefficients of candidate columns (rows x
-// candidates), once the columns that there are have been solved for. With Z the features, C the
-// candidates and D_r = diag(curvature(:, r)),
-//   bend_r  = overlap + C' D_r C - W' (I + Z' D_r Z)^-1 W,   W = Z' D_r C      (candidates x
-//   candidates) slope_r = C' gradient_r - W' (I + Z' D_r Z)^-1 residual_r (candidates)
-// where `overlap` holds the inner products of the candidates in the regulariser and `residual`
-// (columns x outputs) the gradient of the objective that a solver left. Outputs are taken by
-// themselves: blocks between them are left out.
+// The quadratic model of the objective in the coefficients of candidate columns, once the columns
+// that there are have been solved for. With Z the features, Q the candidates, D_r the diagonal of
+// column r of `curvature`, H_r = I + Z' D_r Z and W_r = Z' D_r Q:
+//
+//   bend_r  = overlap + Q' D_r Q - W_r' H_r^-1 W_r
+//   slope_r = Q' gradient_r - W_r' H_r^-1 residual_r
+//
+// `overlap` holds the inner products of the candidates in the regulariser, `residual` (columns x
+// outputs) the gradient of the objective that a solver left. Outputs are taken by themselves:
+// blocks of the Hessian between them are left out.
 template <class T>
 struct CandidateProblem {
   Matrix<const T> features;

@@ -112,7 +112,7 @@ class GreedyNewton:
         return min(max(1, int(self.round_share * n_basis)), self.max_basis - n_basis)
 
     def _while_growing(self) -> JointNewton:
-        return JointNewton(self.gradient_tol, self.enough, _ROUGH_FORCING, self.max_iter)
+        return JointNewton(0.0, self.enough, _ROUGH_FORCING, self.max_iter)
 
     def init(
         self, objective: BasisObjective, weights: Array, coefficients: Array | None = None
@@ -223,7 +223,7 @@ class GreedyNewton:
     def _most_candidates(self, state: GreedyState) -> int:
         """Return how many columns a comparison may hold in memory."""
         n_rows = state.scores.shape[0]
-        return int(np.clip(_COLUMN_BYTES // (state.scores.itemsize * n_rows), 32, 512))
+        return int(np.clip(_COLUMN_BYTES // (state.scores.itemsize * n_rows), 32, 256))
 
     def _propose(
         self, objective: BasisObjective, state: GreedyState, rows: npt.NDArray[np.intp]

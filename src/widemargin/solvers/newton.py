@@ -74,21 +74,22 @@ class JointNewton:
         self, objective: BasisObjective, coefficients: Array, scores: Array, reference: float
     ) -> NewtonResult:
         """Minimise from given coefficients; ``reference`` is the norm of the gradient at zero."""
+        scale = max(reference, np.finfo(float).tiny)
         n_products = 0
         n_iter = 0
-        first = last = np.inf
+        first = last = relative = np.inf
         while True:
             at = objective.derivatives(scores)
             value = at.loss + 0.5 * float(np.vdot(coefficients, coefficients))
             first = value if n_iter == 0 else first
-            stalled = last - value <= max(
-                self.enough * (first - value), _LEAST_PROGRESS * abs(value)
-            )
-            last = value
+            enough = self.enough > 0 and last - value <= self.enough * (first - value)
             gradient = objective.gradient(coefficients, at)
-            relative = float(np.linalg.norm(gradient)) / max(reference, np.finfo(float).tiny)
+            before, relative = relative, float(np.linalg.norm(gradient)) / scale
+            # Neither falls any more: the rest is rounding error.
+            stalled = last - value <= _LEAST_PROGRESS * abs(value) and relative > 0.5 * before
+            last = value
             converged = relative <= self.tol
-            if converged or stalled or n_iter >= self.max_iter:
+            if converged or enough or stalled or n_iter >= self.max_iter:
                 break
             forcing = min(0.1, np.sqrt(relative)) if self.forcing is None else self.forcing
             step, products = self._direction(objective, scores, at, gradient, forcing)
