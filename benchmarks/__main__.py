@@ -67,7 +67,7 @@ def _tune(wanted: list[str], models: list[str]) -> None:
         if target.dataset in wanted
     ]
     larger = {
-        target.dataset: [2 * target.n_vectors, 4 * target.n_vectors]
+        target.dataset: [4 * target.n_vectors]
         for target in ACCURACY
         if target.dataset in FEWER_VECTORS
     }

@@ -12,9 +12,9 @@ from benchmarks.models import MODELS, full_svc
 from benchmarks.settings import Settings
 from benchmarks.targets import ACCURACY, FEWER_VECTORS, AccuracyTarget
 from benchmarks.trials import Trial, run, say
-from benchmarks.tuning import Tuned, TunedFile, protocol
+from benchmarks.tuning import Tuned, TunedFile
 
-SMALLEST_FACTOR, LARGEST_FACTOR = 1 / 8, 32  # Nystroem sizes tried, in multiples of ours
+SMALLEST_FACTOR, LARGEST_FACTOR = 1 / 8, 8  # Nystroem sizes tried, in multiples of ours
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class SetResult:
     """All that was measured on one data set; ours is the first of the scores."""
 
     target: AccuracyTarget
-    protocol: str
     scores: list[Score]
     searches: list[Search]
     nystroem_curve: dict[int, Score] | None
@@ -67,7 +66,7 @@ def measure(settings: Settings, wanted: list[str]) -> list[SetResult]:
 
 
 def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
-    dataset = load(target.dataset).first(settings.max_rows)
+    dataset = load(target.dataset).thinned(settings.max_rows)
     file = TunedFile()
     scores, searches = [], []
     for name, model in MODELS.items():
@@ -92,7 +91,7 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
             tuned_size, tuned = file.get(dataset.name, "nystroem", size)
             if tuned_size == size and size != target.n_vectors:
                 searches.append(Search(MODELS["nystroem"].title, size, tuned))
-    return SetResult(target, protocol(len(dataset.y)), scores, searches, curve, needed)
+    return SetResult(target, scores, searches, curve, needed)
 
 
 def _score(

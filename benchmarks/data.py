@@ -33,10 +33,16 @@ class Dataset:
     X_test: np.ndarray
     y_test: np.ndarray
 
-    def first(self, n_rows: int | None) -> Dataset:
-        """Return the first rows of both parts; all of them for None."""
-        part = slice(n_rows)
-        return Dataset(self.name, self.X[part], self.y[part], self.X_test[part], self.y_test[part])
+    def thinned(self, n_rows: int | None) -> Dataset:
+        """Return this many rows of both parts, evenly spaced (a file may be sorted by class)."""
+        if n_rows is None:
+            return self
+        train, test = (
+            np.unique(np.linspace(0, len(y) - 1, n_rows).astype(int)) for y in (self.y, self.y_test)
+        )
+        return Dataset(
+            self.name, self.X[train], self.y[train], self.X_test[test], self.y_test[test]
+        )
 
 
 def is_available() -> bool:

@@ -37,7 +37,7 @@ def measure(settings: Settings, wanted: list[str]) -> Reached:
     targets = [target for target in ACCURACY if target.dataset in wanted]
     if targets:
         name, n_vectors = targets[0].dataset, targets[0].n_vectors
-        dataset = data.load(name).first(settings.max_rows)
+        dataset = data.load(name).thinned(settings.max_rows)
         X, y = dataset.X, dataset.y
         parameters = TunedFile().get(name, "sparse", n_vectors)[1].chosen
     else:

@@ -175,7 +175,7 @@ def _curves(results: list[SetResult]) -> str:
 
 def _searches(results: list[SetResult]) -> str:
     rows = [
-        [result.target.dataset, result.protocol, *_search(search)]
+        [result.target.dataset, search.tuned.judged_by, *_search(search)]
         for result in results
         for search in result.searches
     ]

@@ -64,7 +64,7 @@ def against_svc(settings: Settings, wanted: list[str]) -> list[FitTimes]:
 
 
 def _against_svc(name: str, n_vectors: int, settings: Settings) -> FitTimes:
-    dataset = load(name).first(settings.max_rows)
+    dataset = load(name).thinned(settings.max_rows)
     rows = {dtype: dataset.X.astype(dtype) for dtype in ("float64", "float32")}
     _, tuned = TunedFile().get(name, "sparse", n_vectors)
     times = FitTimes(name, [], {variant: [] for variant in VARIANTS})

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "widemargin/parallel.hpp"
@@ -59,37 +60,46 @@ void for_each_tile(RowIndices chosen, int n_threads, const Task& task) {
 
 // gram += M' diag(h) M for the blocks of columns M side by side and h column r of `curvature`, over
 // the rows where h exceeds `least`. Only the lower triangle is filled.
-template <class T, std::size_t Blocks>
+template <class Sum, class T, std::size_t Blocks>
 void add_weighted_gram(const std::array<Matrix<const T>, Blocks>& blocks, RowIndices chosen,
                        Matrix<const T> curvature, std::size_t r, T least, const Blas& blas,
-                       std::vector<T>& gram) {
+                       std::vector<Sum>& gram) {
   std::size_t width = 0;
   for (const auto& block : blocks) width += block.columns;
-  std::vector<T> tile(kRowsPerTile * width);
+  std::vector<Sum> tile(kRowsPerTile * width);
   std::size_t filled = 0;
   for (const auto index : chosen) {
     const auto row = static_cast<std::size_t>(index);
     const T h = curvature.row(row)[r];
     if (h <= least) continue;
-    const T root = std::sqrt(h);
-    T* out = tile.data() + filled * width;
+    const Sum root = std::sqrt(static_cast<Sum>(h));
+    Sum* out = tile.data() + filled * width;
     for (const auto& block : blocks) {
       const T* values = block.row(row);
-      for (std::size_t j = 0; j < block.columns; ++j) *out++ = root * values[j];
+      for (std::size_t j = 0; j < block.columns; ++j) *out++ = root * static_cast<Sum>(values[j]);
     }
     if (++filled == kRowsPerTile) {
-      blas.add_gram<T>(width, filled, tile.data(), width, gram.data());
+      blas.add_gram<Sum>(width, filled, tile.data(), width, gram.data());
       filled = 0;
     }
   }
-  blas.add_gram<T>(width, filled, tile.data(), width, gram.data());
+  blas.add_gram<Sum>(width, filled, tile.data(), width, gram.data());
 }
 
-void factorise(std::size_t columns, double* matrix, std::size_t stride, const Blas& blas) {
-  if (!blas.cholesky(columns, matrix, stride)) {
-    throw std::runtime_error(
-        "the curvature of the objective is not finite; check the scale of X and of C");
+// Calls fill(gram, matrix) to sum a Gram matrix and lay out what is to be factorised, and
+// factorises the leading part. Rounding error of the sums, relative to the largest, may exceed the
+// 1 on the diagonal: where the factorisation fails, the sums are taken again in double precision.
+template <class T, class Fill>
+void factorise(std::size_t columns, double* matrix, std::size_t stride, const Blas& blas,
+               const Fill& fill) {
+  fill(std::vector<T>(stride * stride, T(0)), matrix);
+  if (blas.cholesky(columns, matrix, stride)) return;
+  if constexpr (!std::is_same_v<T, double>) {
+    fill(std::vector<double>(stride * stride, 0.0), matrix);
+    if (blas.cholesky(columns, matrix, stride)) return;
   }
+  throw std::runtime_error(
+      "the curvature of the objective is not finite; check the scale of X and of C");
 }
 
 template <class T, class Loss>
@@ -251,13 +261,13 @@ void curvature_factors(Matrix<const T> features, RowIndices chosen, Matrix<const
     T largest = 0;
     for (const auto row : chosen)
       largest = std::max(largest, curvature.row(static_cast<std::size_t>(row))[r]);
-    std::vector<T> gram(columns * columns, T(0));
-    add_weighted_gram(std::array{features}, chosen, curvature, r, static_cast<T>(cutoff) * largest,
-                      blas, gram);
-    double* factor = factors + r * columns * columns;
-    std::copy(gram.begin(), gram.end(), factor);
-    for (std::size_t j = 0; j < columns; ++j) factor[j * columns + j] += 1.0;
-    factorise(columns, factor, columns, blas);
+    const T least = static_cast<T>(cutoff) * largest;
+    double* own = factors + r * columns * columns;
+    factorise<T>(columns, own, columns, blas, [&](auto gram, double* factor) {
+      add_weighted_gram(std::array{features}, chosen, curvature, r, least, blas, gram);
+      std::copy(gram.begin(), gram.end(), factor);
+      for (std::size_t j = 0; j < columns; ++j) factor[j * columns + j] += 1.0;
+    });
   });
 }
 
@@ -298,17 +308,19 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
   for_each_index(k, n_threads, [&](std::size_t r) {
     // One Gram matrix of features and candidates side by side; eliminating the features leaves the
     // model.
-    std::vector<T> gram(all * all, T(0));
-    add_weighted_gram(std::array{problem.features, problem.candidates}, chosen, problem.curvature,
-                      r, T(0), blas, gram);
-    std::vector<double> matrix(gram.begin(), gram.end());
+    std::vector<double> matrix(all * all);
     double *features_part = matrix.data(), *cross = matrix.data() + columns * all,
            *own = cross + columns;
-    for (std::size_t j = 0; j < columns; ++j) features_part[j * all + j] += 1.0;
+    factorise<T>(columns, features_part, all, blas, [&](auto gram, double* filled) {
+      add_weighted_gram(std::array{problem.features, problem.candidates}, chosen, problem.curvature,
+                        r, T(0), blas, gram);
+      std::copy(gram.begin(), gram.end(), filled);
+      for (std::size_t j = 0; j < columns; ++j) filled[j * all + j] += 1.0;
+    });
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t j = 0; j <= i; ++j) own[i * all + j] += problem.overlap.row(i)[j];
     }
-    factorise(columns, features_part, all, blas);
+
     blas.forward_solve(columns, count, features_part, all, cross, all);
     blas.subtract_outer(count, columns, cross, own, all);
 

@@ -46,7 +46,8 @@ inline double exp_negative_one(double v) {
   const double shifted = x * kLog2e + kMagic;
   const double n = shifted - kMagic;
   const double r = (x - n * kLn2High) - n * kLn2Low;
-  double p = 1.0 / 479001600.0;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
   p = p * r + 1.0 / 3628800.0;
   p = p * r + 1.0 / 362880.0;

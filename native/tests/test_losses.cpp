@@ -505,6 +505,18 @@ void check_far_logistic() {
   }
 }
 
+TEST("the value that comes with the logistic gradient is as good as the value alone, float") {
+  Random random(7);
+  Judge judge(Logistic{}, 3, random);
+  judge.label[0] = 0;
+  for (const float size : {1.0f, 10.0f, 1000.0f}) {
+    const std::vector<float> f = {size, size - 8, size - 9};
+    float value = 0;
+    judge.gradient(f, &value);
+    CHECK_NEAR(value, judge.value(std::vector<double>(f.begin(), f.end())), 2e-7);
+  }
+}
+
 TEST("logistic losses stay finite and right for scores that exp cannot take") {
   check_far_logistic<float>();
   check_far_logistic<double>();

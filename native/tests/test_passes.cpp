@@ -587,6 +587,27 @@ TEST("precondition: a single factor serves all columns") {
   }
 }
 
+TEST("a large curvature on fewer rows than columns is factorised in float as in double") {
+  const Problem<float, WestonWatkins> problem({}, {20, 40, 1}, Random(16));
+  const Indices chosen = problem.all_rows();
+  Random random(17);
+  const Padded<float> candidates(20, 3, 0, random, -1, 1);
+  const Padded<double> residual(40, 1, 0, random, -1, 1);
+  const Numbers overlap = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  for (const float h : {1e3f, 1e6f, 1e7f, 1e8f, 1e10f}) {
+    const Case where("curvature " + std::to_string(h));
+    const std::vector<float> curvature(20, h);
+    const Matrix<const float> column = contiguous(curvature.data(), 20, 1);
+    Numbers factor(40 * 40), slope(3), bend(9);
+    curvature_factors<float>(problem.features.view(), chosen, column, 0.01, factor.data(),
+                             reference_blas(), 1);
+    candidate_model<float>({problem.features.view(), candidates.view(), problem.moved.view(),
+                            column, contiguous(overlap.data(), 3, 3), residual.view()},
+                           chosen, slope.data(), bend.data(), reference_blas(), 1);
+    for (const double entry : joined({factor, slope, bend})) CHECK(std::isfinite(entry));
+  }
+}
+
 TEST("curvature_factors says so where the curvature is no number") {
   const Problem<double, WestonWatkins> problem({}, {300, 6, 4}, Random(13));
   Padded<double> curvature = random_curvature<double>(300, 4);

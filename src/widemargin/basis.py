@@ -293,21 +293,23 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> tup
     slope = slope.copy()
     n_outputs, n_candidates = slope.shape
     left = np.einsum("rii->ri", bend).copy()
-    floor = 1e-9 * np.abs(left) + np.finfo(float).tiny
     outside = np.ones(n_candidates)  # squared length outside the span of the chosen ones
     eliminated = np.empty((n_outputs, 0, n_candidates))
     spanned = np.empty((0, n_candidates))
     positions: list[int] = []
     gains: list[float] = []
     while len(positions) < count:
-        each = 0.5 * np.sum(slope**2 / np.maximum(left, floor), axis=0)
+        # The regulariser alone bends by `outside`; less than that is rounding error.
+        left = np.maximum(left, np.maximum(outside, _NEAR_DUPLICATE))
+        each = 0.5 * np.sum(slope**2 / left, axis=0)
         each[outside <= _NEAR_DUPLICATE] = 0.0
         best = int(np.argmax(each))
         if not each[best] > 0.0:
             break
-        pivot = np.sqrt(np.maximum(left[:, best], floor[:, best]))
+        pivot = np.sqrt(left[:, best])
         column = bend[:, :, best] - np.einsum("rj,rjc->rc", eliminated[:, :, best], eliminated)
-        column /= pivot[:, None]
+        # No entry of a factor exceeds what is left on the diagonal, except by rounding error.
+        column = np.clip(column / pivot[:, None], -np.sqrt(left), np.sqrt(left))
         slope -= column * (slope[:, best] / pivot)[:, None]
         left -= column**2
         eliminated = np.concatenate([eliminated, column[:, None, :]], axis=1)

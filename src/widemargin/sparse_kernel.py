@@ -141,9 +141,9 @@ default="rbf"
         "shared": one set of vectors for all classes. "per_class": a set for each class against the
         rest (Sparse-OVA); ``n_basis_`` then counts the different vectors.
 
-    n_candidates : int or "all", default=59
-        Training rows drawn at random and compared for each vector that is added (the papers'
-        kappa). With 59, the best of them is among the best 5 % of all with a chance of 95 %.
+    n_candidates : int or "all", default=128
+        Training rows drawn at random and compared for a vector that is added (the papers' kappa);
+        where several are added at once, 8 more for each further one.
 
     fit_intercept : bool, default=True
         Whether each class has an intercept, regularised like the other coefficients.
@@ -239,7 +239,7 @@ default="rbf"
         degree: int = 3,
         coef0: float = 0.0,
         basis: str = "shared",
-        n_candidates: int | str = 59,
+        n_candidates: int | str = 128,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         gradient_tol: float = 1e-4,

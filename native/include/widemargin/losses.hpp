@@ -190,16 +190,16 @@ struct CrammerSinger {
 struct Logistic {
   using Targets = ClassTargets;
 
-  // p[c] = exp(f[c]) / sum; returns the logarithm of the sum.
+  // p[c] = exp(f[c]) / sum; returns the logarithm of the sum, less `from`.
   template <class T>
-  static T softmax(const T* f, std::size_t k, T* p) {
+  static T softmax(const T* f, std::size_t k, T* p, T from = 0) {
     const T largest = *std::max_element(f, f + k);
     for (std::size_t c = 0; c < k; ++c) p[c] = largest - f[c];
     exp_of_negative(p, k);
     T sum = 0;
     for (std::size_t c = 0; c < k; ++c) sum += p[c];
     for (std::size_t c = 0; c < k; ++c) p[c] /= sum;
-    return largest + std::log(sum);
+    return largest - from + std::log(sum);
   }
 
   template <class T>
@@ -212,7 +212,7 @@ struct Logistic {
 
   template <class T>
   T gradient(const T* f, std::size_t y, std::size_t k, T* g) const {
-    const T value = softmax(f, k, g) - f[y];
+    const T value = softmax(f, k, g, f[y]);
     g[y] -= 1;
     return value;
   }

@@ -32,6 +32,7 @@ from widemargin.solvers.newton import JointNewton
 
 Array: TypeAlias = npt.NDArray[Any]
 
+_MORE_CANDIDATES = 8  # for each vector of a round after the first
 _ROUGH_FORCING = 0.25  # for solves that the next round makes stale
 _COLUMN_BYTES = 128 << 20  # of candidate columns held at once
 
@@ -76,7 +77,7 @@ class GreedyNewton:
     ----------
     max_basis : int
     n_candidates : int or "all"
-        Rows drawn at random and scored for each vector that is added.
+        Rows drawn at random and compared for a vector; a round of several compares some more.
     tol : float
         Relative decrease of the objective a vector below which growth ends.
     gradient_tol : float
@@ -91,7 +92,7 @@ class GreedyNewton:
     """
 
     max_basis: int
-    n_candidates: int | str = 59
+    n_candidates: int | str = 128
     tol: float = 1e-3
     gradient_tol: float = 1e-4
     enough: float = 0.3
@@ -215,9 +216,7 @@ class GreedyNewton:
         rows = np.flatnonzero(state.available)
         if isinstance(self.n_candidates, str):
             return rows
-        # The work of a comparison grows with the square of the rows in it: with the square root of
-        # the vectors wanted, it grows as they do.
-        wanted = int(self.n_candidates * np.sqrt(count))
+        wanted = self.n_candidates + _MORE_CANDIDATES * (count - 1)
         return rows if wanted >= len(rows) else rng.choice(rows, wanted, replace=False)
 
     def _most_candidates(self, state: GreedyState) -> int:
@@ -248,7 +247,8 @@ class GreedyNewton:
             if not candidates:
                 continue
             slope, bend = objective.candidate_model(candidates, at, residual)
-            alone = 0.5 * np.sum(slope**2 / np.einsum("rii->ri", bend), axis=0)
+            own = np.maximum(np.einsum("rii->ri", bend), 1.0)  # the regulariser's, at least
+            alone = 0.5 * np.sum(slope**2 / own, axis=0)
             kept, gains = np.append(kept, candidates.indices), np.append(gains, alone)
         best = np.argsort(-gains, kind="stable")[:most]
         return kept[np.sort(best)]
