@@ -1,14 +1,15 @@
 """Sphinx settings."""
 
 import re
-from importlib.metadata import version as installed_version
 
 from docutils.utils import get_source_line
+
+import widemargin
 
 project = "widemargin"
 author = "the widemargin developers"
 project_copyright = "2026, the widemargin developers"
-release = version = installed_version("widemargin")
+release = version = widemargin.__version__
 
 extensions = [
     "sphinx.ext.autodoc",

@@ -177,15 +177,15 @@ default="rbf"
         The class labels.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only where X has feature names that are all strings.
     n_basis_ : int
         Number of different basis vectors.
-    basis_ : ndarray or CSR matrix of shape (n_basis_, n_features_in_)
+    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
         The vectors, in the order they were chosen. For a precomputed kernel, their row numbers.
-    basis_indices_ : ndarray of shape (n_basis_,)
+    basis_indices_ : ndarray of shape (n_basis,)
         Their row numbers in X; -1 for vectors that a warm start brought from other data.
-    dual_coef_ : ndarray of shape (n_basis_, n_classes), or (n_basis_, 1) for two classes
+    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients of the expansion.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts.
