@@ -65,6 +65,14 @@ void bind_csr(nb::module_& m, const char* name) {
         require(values.shape(0) == indices.shape(0), "values and indices differ in length");
         require(starts.data()[starts.shape(0) - 1] <= static_cast<std::int64_t>(values.shape(0)),
                 "row starts point past the values");
+        for (std::size_t i = 0; i + 1 < starts.shape(0); ++i) {
+          require(0 <= starts.data()[i] && starts.data()[i] <= starts.data()[i + 1],
+                  "row starts do not rise");
+        }
+        for (std::size_t e = 0; e < indices.shape(0); ++e) {
+          require(indices.data()[e] >= 0 && static_cast<std::size_t>(indices.data()[e]) < columns,
+                  "a column index is out of range");
+        }
         new (self) CsrArrays<T>{values, indices, starts, columns};
       },
       "values"_a.noconvert(), "indices"_a.noconvert(), "starts"_a.noconvert(), "columns"_a);

@@ -21,7 +21,13 @@ struct TargetInput;
 template <>
 struct TargetInput<ClassTargets> {
   using Array = Array1<const std::int32_t>;
-  static ClassTargets view(const Array& array, std::size_t) { return {array.data()}; }
+  static ClassTargets view(const Array& array, std::size_t outputs) {
+    for (std::size_t i = 0; i < array.shape(0); ++i) {
+      require(array.data()[i] >= 0 && static_cast<std::size_t>(array.data()[i]) < outputs,
+              "a class number is not below the number of outputs");
+    }
+    return {array.data()};
+  }
 };
 
 template <>

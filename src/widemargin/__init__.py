@@ -1,4 +1,4 @@
-"""Max-margin multiclass and multi-label classifiers that predict fast."""
+"""Max-margin classifiers that predict fast."""
 
 from widemargin.sparse_kernel import SparseKernelClassifier
 

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Require an integer of at least ``least``."""
+def check_integer(name: str, value: Any, least: int, most: float = np.inf) -> None:
+    """Require an integer from ``least`` to ``most``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.")
     if value < least:
         raise ValueError(f"{name} must be {least} or more, got {value}.")
+    if int(value) > most:
+        raise ValueError(f"{name} must be {most} or less, got {value}.")
 
 
 def check_real(name: str, value: Any, *, positive: bool = False, least: float = -np.inf) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from joblib import effective_n_jobs
@@ -23,8 +24,37 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+class _Limit:
+    """A limit on BLAS that several threads may hold at once.
+
+    Some BLAS keep the number of threads for the process, some for each thread. So every holder
+    sets it, and every one that leaves puts back what there was before the first came; what a
+    holder finds on entering may be the limit of another.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._first: Any = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        with self._lock:
+            limiter = _controller().limit(limits=1, user_api="blas")
+            if self._inside == 0:
+                self._first = limiter
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                self._first.restore_original_limits()
+
+
+_limit = _Limit()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
     """Keep BLAS to one thread a caller: the native passes bring their own threads."""
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    return _limit.hold()

@@ -245,9 +245,7 @@ class BasisColumns:
         dtype = self.features.dtype
         block = self.kernel.block if dtype == self.rows.dtype else self.kernel.single_block
         values = block(self.rows, vectors, self.n_threads)
-        columns = np.divide(values, length, out=values, casting="same_kind").astype(
-            dtype, copy=False
-        )
+        columns = (values / length.astype(values.dtype)).astype(dtype, copy=False)
         _native.orthogonalise(
             self.features, (coordinates / length[:, None]).astype(dtype), columns, self.n_threads
         )
@@ -269,7 +267,7 @@ class BasisColumns:
         self.features = features
 
 
-def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> tuple[Indices, Array]:
+def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Indices:
     """Choose candidates one after the other by what each adds to those chosen before.
 
     The objective's model for output r is ``slope_r . b + 1/2 b' bend_r b`` in the coefficients b of
@@ -288,7 +286,6 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> tup
     Returns
     -------
     positions : ndarray of the chosen candidates, in order
-    gains : ndarray of the decrease that the model promises of each
     """
     slope = slope.copy()
     n_outputs, n_candidates = slope.shape
@@ -297,7 +294,6 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> tup
     eliminated = np.empty((n_outputs, 0, n_candidates))
     spanned = np.empty((0, n_candidates))
     positions: list[int] = []
-    gains: list[float] = []
     while len(positions) < count:
         # The regulariser alone bends by `outside`; less than that is rounding error.
         left = np.maximum(left, np.maximum(outside, _NEAR_DUPLICATE))
@@ -318,5 +314,4 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> tup
         outside[best] = 0.0
         spanned = np.vstack([spanned, shadow])
         positions.append(best)
-        gains.append(float(each[best]))
-    return np.asarray(positions, dtype=np.intp), np.asarray(gains)
+    return np.asarray(positions, dtype=np.intp)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
+from widemargin._parameters import check_integer, check_real
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # a C-contiguous array or a canonical CSR matrix, float32 or float64
@@ -108,6 +109,9 @@ class RBF(_DistanceKernel):
 
     gamma: float
 
+    def __post_init__(self) -> None:
+        check_real("gamma", self.gamma, positive=True)
+
     def _native(self) -> Any:
         return _native.RbfKernel(self.gamma)
 
@@ -117,6 +121,9 @@ class Laplacian(_DistanceKernel):
     """Laplacian kernel, ``exp(-gamma |x - b|_1)``."""
 
     gamma: float
+
+    def __post_init__(self) -> None:
+        check_real("gamma", self.gamma, positive=True)
 
     def _native(self) -> Any:
         return _native.LaplacianKernel(self.gamma)
@@ -129,6 +136,11 @@ class Polynomial(_NativeKernel):
     gamma: float
     degree: int = 3
     coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_real("gamma", self.gamma, positive=True)
+        check_integer("degree", self.degree, least=1)
+        check_real("coef0", self.coef0)
 
     def _native(self) -> Any:
         return _native.PolynomialKernel(self.gamma, self.coef0, self.degree)

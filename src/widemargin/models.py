@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from widemargin.kernels import Kernel, Rows
 Array: TypeAlias = npt.NDArray[Any]
 
 _FEW_ROWS = 64
+_STAGED_ENTRIES = 1 << 25  # kernel values kept for all stages
 _BLOCK_ENTRIES = 1 << 22  # kernel values held at once while predicting
 
 
@@ -57,6 +58,23 @@ class KernelExpansion:
                 _native.scores(values, coef, part, n_threads)
                 part += intercept
         return out
+
+    def staged_scores(
+        self, rows: Rows, stages: list[tuple[Array, Array]], n_threads: int = 1
+    ) -> Iterator[Array]:
+        """Yield the scores of expansions in the first vectors: (coef, intercept) each.
+
+        Kernel values are computed once where they fit in memory, else for each stage.
+        """
+        fit = rows.shape[0] * self.n_basis <= _STAGED_ENTRIES
+        values = self.kernel.block(rows, self.basis, n_threads) if fit else None
+        for coef, intercept in stages:
+            if values is None:
+                part = replace(self, basis=self.basis[: len(coef)], coef=coef, intercept=intercept)
+                yield part.scores(rows, n_threads)
+            else:
+                scores = values[:, : len(coef)] @ coef.astype(rows.dtype)
+                yield scores + intercept.astype(rows.dtype)
 
     def _kernel_blocks(self, rows: Rows, n_threads: int) -> Iterator[tuple[int, Array]]:
         block = max(256, _BLOCK_ENTRIES // max(1, self.n_basis))

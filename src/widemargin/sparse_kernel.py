@@ -42,6 +42,8 @@ from widemargin.solvers.greedy import GreedyNewton, GreedyState
 Array: TypeAlias = npt.NDArray[Any]
 
 _BASES = ("shared", "per_class")
+_LARGEST_DEGREE = 1000
+_MOST_JOBS = 1024
 _LARGEST_WEIGHT = 1e15  # of a row, C included
 _UNSEEN = -1.0  # score of a class whose own machine has not begun to grow
 
@@ -94,7 +96,7 @@ def _has_probabilities(estimator: SparseKernelClassifier) -> bool:
     return True
 
 
-class SparseKernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SparseKernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,
@@ -163,7 +165,7 @@ default="rbf"
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the vectors and coefficients of the fit before, and adds up to
-        ``max_basis`` in all.
+        ``max_basis`` in all. Fewer than there are is an error.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the draws of candidates. With a seed, results are the same to the bit.
@@ -347,8 +349,8 @@ default="rbf"
         """Yield the scores at each size on the way, from the first round to the end.
 
         The sizes are ``history_["n_basis"]``. With ``basis="per_class"`` every machine is taken at
-        the same stage, or as it ended where it ended earlier. Coefficients of sizes before the
-        last are solved less exactly, as they were while the basis grew.
+        the same stage of its own history, or as it ended where that was shorter. Coefficients of
+        sizes before the last are solved less exactly, as they were while the basis grew.
 
         Parameters
         ----------
@@ -360,10 +362,8 @@ default="rbf"
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
         """
         rows = self._validate_rows(X)
-        values = self.model_.kernel.block(rows, self.model_.basis, thread_count(self.n_jobs))
-        for coef, intercept in self._stages:
-            scores = values[:, : len(coef)] @ coef.astype(rows.dtype)
-            yield _as_decision(scores + intercept.astype(rows.dtype))
+        for scores in self.model_.staged_scores(rows, self._stages, thread_count(self.n_jobs)):
+            yield _as_decision(scores)
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row.
@@ -418,7 +418,8 @@ default="rbf"
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.stack([np.zeros_like(scores), scores], axis=1)
-        return scores if self.basis == "shared" else np.asarray(log_expit(scores))
+        one_against_rest = "class_index" in self.history_
+        return np.asarray(log_expit(scores)) if one_against_rest else scores
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -437,15 +438,15 @@ default="rbf"
     def _check_parameters(self) -> None:
         check_integer("max_basis", self.max_basis, least=1)
         check_real("C", self.C, positive=True)
-        if not isinstance(self.loss, Loss):
-            check_choice("loss", self.loss, tuple(CLASS_LOSSES), ", or a Loss")
+        name = self.loss.name if isinstance(self.loss, Loss) else self.loss
+        check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
         if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
             check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
         if isinstance(self.gamma, str):
             check_choice("gamma", self.gamma, ("scale",), ", or a positive number")
         else:
             check_real("gamma", self.gamma, positive=True)
-        check_integer("degree", self.degree, least=1)
+        check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)
         check_choice("basis", self.basis, _BASES)
         if isinstance(self.n_candidates, str):
@@ -458,7 +459,9 @@ default="rbf"
         check_integer("max_iter", self.max_iter, least=1)
         check_flag("warm_start", self.warm_start)
         if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, least=-(2**31))
+            check_integer("n_jobs", self.n_jobs, least=-_MOST_JOBS, most=_MOST_JOBS)
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must not be 0: -1 is all cores, 1 a single thread.")
 
     def _validate_training_data(
         self, X: Any, y: Any, sample_weight: Any
@@ -583,7 +586,7 @@ default="rbf"
             stages = [_two_as_one(*expansion) for expansion in machine.expansions]
             history = machine.history
         else:
-            indices, vectors, stages = _merge(grown, kernel, n_classes=len(self.classes_))
+            indices, vectors, stages = _merge(grown, n_classes=len(self.classes_))
             sizes = [len(machine.expansions) for machine in grown]
             history = {
                 name: np.concatenate([machine.history[name] for machine in grown])
@@ -593,7 +596,7 @@ default="rbf"
         coef, intercept = stages[-1]
         return {
             "basis_": vectors,
-            "basis_indices_": indices,
+            "basis_indices_": np.maximum(indices, -1),
             "n_basis_": len(indices),
             "dual_coef_": coef,
             "intercept_": intercept,
@@ -614,6 +617,12 @@ default="rbf"
     def _check_same_problem(self, previous: dict[str, Any] | None) -> None:
         if previous is None:
             return
+        if self.basis == "shared" and len(previous["basis_indices_"]) > self.max_basis:
+            raise ValueError(
+                f"warm_start=True adds vectors, and the fit before has "
+                f"{len(previous['basis_indices_'])}, more than max_basis={self.max_basis}. Set "
+                "warm_start=False to start anew with fewer."
+            )
         for name in ("classes_", "n_features_in_"):
             if not np.array_equal(previous[name], getattr(self, name)):
                 raise ValueError(
@@ -629,10 +638,11 @@ default="rbf"
             return None
         coef, intercept = previous["dual_coef_"], previous["intercept_"]
         vectors, indices = previous["basis_"], previous["basis_indices_"]
+        places = np.arange(len(indices))
         if self.basis == "per_class":
             coef, intercept = coef[:, [machine]], intercept[[machine]]
-            mine = np.flatnonzero(coef[:, 0])
-            coef, vectors, indices = coef[mine], vectors[mine], indices[mine]
+            places = np.flatnonzero(coef[:, 0])
+            coef, vectors, indices = coef[places], vectors[places], indices[places]
         elif coef.shape[1] == 1:
             # The two columns of a two-class problem are opposite at the optimum.
             coef, intercept = np.hstack([-coef, coef]) / 2, np.hstack([-intercept, intercept]) / 2
@@ -649,7 +659,8 @@ default="rbf"
             vectors = _like(vectors, basis.rows)
             left, diagonal = vectors, basis.kernel.diagonal(vectors)
             if not _same_rows(basis.rows, indices, vectors):
-                indices = np.full(len(indices), -1, dtype=np.intp)
+                # No rows of this data: known by their place in the old basis, as -1, -2, ...
+                indices = -1 - places
         kept = basis.extend(vectors, indices, left, diagonal)
         return basis.column_coefficients(coef[kept], intercept)
 
@@ -715,7 +726,7 @@ def _two_as_one(coef: Array, intercept: Array) -> tuple[Array, Array]:
 
 
 def _merge(
-    grown: list[_Grown], kernel: Kernel, n_classes: int
+    grown: list[_Grown], n_classes: int
 ) -> tuple[npt.NDArray[np.intp], Rows, list[tuple[Array, Array]]]:
     """Join machines of single classes into one expansion, each vector once."""
     stacked = (
@@ -724,9 +735,7 @@ def _merge(
         else np.concatenate([machine.vectors for machine in grown])
     )
     indices = np.concatenate([machine.indices for machine in grown])
-    # Vectors from elsewhere have no number to be compared by: each stays on its own.
-    keys = np.where(indices >= 0, indices, -1 - np.arange(len(indices)))
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, place = np.unique(indices, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

@@ -131,12 +131,19 @@ def test_dense_vectors_serve_sparse_data_and_the_reverse(three_classes):
         assert machine.objective_ < before
 
 
-def test_a_cap_below_the_vectors_that_there_are_removes_none(three_classes):
+def test_a_cap_below_the_vectors_that_there_are_is_refused(three_classes):
     X, y = three_classes
     machine = warm_machine(8).fit(X, y)
-    machine.set_params(max_basis=3).fit(X, y)
+    with pytest.raises(ValueError, match="more than max_basis=3"):
+        machine.set_params(max_basis=3).fit(X, y)
     assert machine.n_basis_ == 8
-    assert machine.stop_reason_ == "max_basis"
+
+
+def test_vectors_from_elsewhere_are_counted_once(three_classes, rng):
+    X, y = three_classes
+    machine = warm_machine(5, basis="per_class").fit(X, y)
+    machine.set_params(max_basis=7).fit(X + 0.3 * rng.randn(*X.shape), y)
+    assert machine.n_basis_ == len(np.unique(machine.basis_, axis=0))
 
 
 def test_without_warm_start_a_fit_begins_anew(three_classes):

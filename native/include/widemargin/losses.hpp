@@ -207,7 +207,7 @@ struct Logistic {
     const T largest = *std::max_element(f, f + k);
     T sum = 0;
     for (std::size_t c = 0; c < k; ++c) sum += std::exp(f[c] - largest);
-    return largest - f[y] + std::log(sum);
+    return largest - f[y] + std::log(sum);  // as softmax, without a place for the probabilities
   }
 
   template <class T>

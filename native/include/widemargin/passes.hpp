@@ -6,7 +6,7 @@
 // outputs) the scores. Rows are walked in tiles that fit the cache; products of a tile are BLAS
 // calls, everything between them is fused. A pass may be limited to the rows that matter (`rows`:
 // their indices, ascending), since a row that keeps all its margins has neither gradient nor
-// curvature. Sums are taken in double precision in an order that is always the same.
+// curvature. Sums over tiles are taken in double precision, in an order that is always the same.
 #pragma once
 
 #include <cstddef>

@@ -4,16 +4,16 @@ Problem      minimise  1/2 tr(A' K_JJ A) + sum_i weight_i loss(f_i, y_i),  F = K
              set J of at most max_basis training rows and their coefficients A
 State        the basis with its orthonormalised columns, the coefficients in them, the scores, and
              a record of the way
-Step         (a round) a few times: draw candidates at random, score each by the decrease that one
-             Newton step in its own coefficients promises, append the best; then a joint Newton
-             solve. Rounds grow with the basis: a vector more matters less to a large one.
+Step         (a round) draw candidates at random; build the quadratic model of the objective in
+             their coefficients, those of the basis eliminated; choose one after the other by the
+             decrease that the model promises, eliminating each; then a joint Newton solve. Rounds
+             grow with the basis: a vector more matters less to a large one.
 Stops        at max_basis vectors; when a round lowers the objective by less than tol a vector,
              relative; or when every row is expressed by the basis
 
 Source: Ganu, Shevade and Sundararajan (2013), Algorithms 1, 2 and 4, after Keerthi, Chapelle and
-DeCoste, "Building Support Vector Machines with Reduced Classifier Complexity" (2006). Here the
-score is taken in the orthonormalised column of a candidate, so that it counts only what the basis
-cannot express already.
+DeCoste, "Building Support Vector Machines with Reduced Classifier Complexity" (2006). They score a
+candidate with the old coefficients fixed; here it counts only by what these cannot make up for.
 """
 
 from __future__ import annotations
@@ -98,8 +98,6 @@ class GreedyNewton:
     enough: float = 0.3
     round_share: float = 0.15
     max_iter: int = 100
-
-    requires = (*JointNewton.requires, "candidate_model")
 
     def count_rounds(self, n_basis: int = 0) -> int:
         """Return how many rounds take ``n_basis`` vectors to ``max_basis``."""
@@ -197,7 +195,7 @@ class GreedyNewton:
                 drawn = self._screen(objective, state, at, residual, drawn, most)
             candidates = self._propose(objective, state, drawn)
         slope, bend = objective.candidate_model(candidates, at, residual)
-        positions = choose_jointly(slope, bend, candidates.overlap, count)[0]
+        positions = choose_jointly(slope, bend, candidates.overlap, count)
         if len(positions) == 0:
             return 0
         chosen = candidates.take(positions)

@@ -39,7 +39,6 @@ class NewtonResult:
     relative_gradient: float
     converged: bool
     n_iter: int
-    n_products: int
 
 
 @dataclass(frozen=True)
@@ -68,14 +67,11 @@ class JointNewton:
     max_iter: int = 100
     max_products: int = 250
 
-    requires = ("derivatives", "gradient", "hessian_product", "along", "preconditioner")
-
     def solve(
         self, objective: BasisObjective, coefficients: Array, scores: Array, reference: float
     ) -> NewtonResult:
         """Minimise from given coefficients; ``reference`` is the norm of the gradient at zero."""
         scale = max(reference, np.finfo(float).tiny)
-        n_products = 0
         n_iter = 0
         first = last = relative = np.inf
         while True:
@@ -92,14 +88,13 @@ class JointNewton:
             if converged or enough or stalled or n_iter >= self.max_iter:
                 break
             forcing = min(0.1, np.sqrt(relative)) if self.forcing is None else self.forcing
-            step, products = self._direction(objective, scores, at, gradient, forcing)
+            step = self._direction(objective, scores, at, gradient, forcing)
             moved = objective.scores(step)
             length = line_search(objective, coefficients, scores, step, moved, gradient, value)
             coefficients = coefficients + length * step
             scores = objective.scores(coefficients)
-            n_products += products
             n_iter += 1
-        return NewtonResult(coefficients, scores, value, relative, converged, n_iter, n_products)
+        return NewtonResult(coefficients, scores, value, relative, converged, n_iter)
 
     def _direction(
         self,
@@ -108,7 +103,7 @@ class JointNewton:
         at: Derivatives,
         gradient: Array,
         forcing: float,
-    ) -> tuple[Array, int]:
+    ) -> Array:
         factors = objective.preconditioner(at)
         step = np.zeros_like(gradient)
         residual = -gradient
@@ -116,9 +111,7 @@ class JointNewton:
         ahead = objective.precondition(factors, residual)
         direction = ahead
         slope = np.vdot(residual, ahead)
-        n_products = 0
-        while n_products < self.max_products:
-            n_products += 1
+        for _ in range(self.max_products):
             curved = objective.hessian_product(scores, at, direction)
             size = slope / np.vdot(direction, curved)
             step += size * direction
@@ -128,7 +121,7 @@ class JointNewton:
             ahead = objective.precondition(factors, residual)
             slope, last = np.vdot(residual, ahead), slope
             direction = ahead + (slope / last) * direction
-        return step, n_products
+        return step
 
 
 def line_search(
