@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy.special import log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -25,12 +23,14 @@ from widemargin._fitting import (
     FitProgress,
     all_or_nothing,
 )
+from widemargin._machines import Grown, Problem, merge, two_as_one
 from widemargin._parameters import (
     check_choice,
     check_flag,
     check_integer,
     check_real,
 )
+from widemargin._rows import canonical_rows, check_kernel_matrix, rows_like, same_rows
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
 from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
@@ -45,46 +45,6 @@ _BASES = ("shared", "per_class")
 _LARGEST_DEGREE = 1000
 _MOST_JOBS = 1024
 _LARGEST_WEIGHT = 1e15  # of a row, C included
-_UNSEEN = -1.0  # score of a class whose own machine has not begun to grow
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """What one basis is grown for: all classes together, or one against the rest."""
-
-    loss: Loss
-    targets: Array
-    n_outputs: int
-
-
-@dataclass(frozen=True)
-class _Grown:
-    """What remains of a grown basis once its columns are let go."""
-
-    indices: npt.NDArray[np.intp]
-    vectors: Rows
-    expansions: list[tuple[Array, Array]]  # (coef, intercept) at each stage
-    history: dict[str, Array]
-    n_iter: int
-    stop_reason: str
-
-    @classmethod
-    def of(cls, basis: BasisColumns, state: GreedyState) -> _Grown:
-        # A start without vectors is no stage of its own, unless none were to be had.
-        stages = [stage for stage in state.stages if stage.n_basis] or state.stages
-        return cls(
-            indices=basis.indices,
-            vectors=basis.vectors,
-            expansions=[basis.expansion(stage.coefficients) for stage in stages],
-            history={
-                "n_basis": np.array([stage.n_basis for stage in stages]),
-                "objective": np.array([stage.objective for stage in stages]),
-                "seconds": np.array([stage.seconds for stage in stages]),
-                "gradient": np.array([stage.gradient for stage in stages]),
-            },
-            n_iter=state.n_iter,
-            stop_reason=state.stopped_because,
-        )
 
 
 def _has_probabilities(estimator: SparseKernelClassifier) -> bool:
@@ -308,7 +268,7 @@ default="rbf"
         problems = self._problems(labels)
         rng = check_random_state(self.random_state)
         progress = FitProgress(self, len(problems) * solver.count_rounds(), X, y, sample_weight)
-        grown: list[_Grown] = []
+        grown: list[Grown] = []
         with one_blas_thread():
             for problem in problems:
                 basis = BasisColumns(
@@ -472,7 +432,7 @@ default="rbf"
         )
         check_classification_targets(y)
         if self._is_precomputed():
-            _check_kernel_matrix(X)
+            check_kernel_matrix(X)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -493,7 +453,7 @@ default="rbf"
                 f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
                 f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."
             )
-        return _canonical(X), labels, weights, each
+        return canonical_rows(X), labels, weights, each
 
     def _class_weights(self, y: Array, labels: npt.NDArray[np.intp], weights: Array) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -526,17 +486,17 @@ default="rbf"
                     "training row, of which those of basis_indices_ are used."
                 ) from error
             raise
-        return _canonical(X)
+        return canonical_rows(X)
 
-    def _problems(self, labels: npt.NDArray[np.intp]) -> list[_Problem]:
+    def _problems(self, labels: npt.NDArray[np.intp]) -> list[Problem]:
         loss, n_classes = self._loss(), len(self.classes_)
         if self.basis == "shared":
-            return [_Problem(loss, loss.encode(labels, n_classes), n_classes)]
+            return [Problem(loss, loss.encode(labels, n_classes), n_classes)]
         # Of two classes, the machine of the second serves both.
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
         signed = one_against_rest(loss)
         return [
-            _Problem(signed, signed.encode((labels != number).astype(np.intp), 1), 1)
+            Problem(signed, signed.encode((labels != number).astype(np.intp), 1), 1)
             for number in alone
         ]
 
@@ -547,12 +507,12 @@ default="rbf"
         state: GreedyState,
         rng: np.random.RandomState,
         progress: FitProgress,
-        finished: list[_Grown],
-    ) -> _Grown:
+        finished: list[Grown],
+    ) -> Grown:
         basis = objective.basis
 
         def attributes_so_far() -> dict[str, Any]:
-            return self._fitted_attributes(basis.kernel, [*finished, _Grown.of(basis, state)])
+            return self._fitted_attributes(basis.kernel, [*finished, Grown.of(basis, state)])
 
         solver.solve(
             objective,
@@ -576,17 +536,17 @@ default="rbf"
                 UserWarning,
                 stacklevel=2 + FRAMES_TO_CALLER,
             )
-        return _Grown.of(basis, state)
+        return Grown.of(basis, state)
 
-    def _fitted_attributes(self, kernel: Kernel, grown: list[_Grown]) -> dict[str, Any]:
+    def _fitted_attributes(self, kernel: Kernel, grown: list[Grown]) -> dict[str, Any]:
         """Return the attributes of an estimator that consists of these machines."""
         if self.basis == "shared":
             (machine,) = grown
             indices, vectors = machine.indices, machine.vectors
-            stages = [_two_as_one(*expansion) for expansion in machine.expansions]
+            stages = [two_as_one(*expansion) for expansion in machine.expansions]
             history = machine.history
         else:
-            indices, vectors, stages = _merge(grown, n_classes=len(self.classes_))
+            indices, vectors, stages = merge(grown, n_classes=len(self.classes_))
             sizes = [len(machine.expansions) for machine in grown]
             history = {
                 name: np.concatenate([machine.history[name] for machine in grown])
@@ -656,9 +616,9 @@ default="rbf"
             left = basis.rows[indices]
             diagonal = basis.diagonal[indices]
         else:
-            vectors = _like(vectors, basis.rows)
+            vectors = rows_like(vectors, basis.rows)
             left, diagonal = vectors, basis.kernel.diagonal(vectors)
-            if not _same_rows(basis.rows, indices, vectors):
+            if not same_rows(basis.rows, indices, vectors):
                 # No rows of this data: known by their place in the old basis, as -1, -2, ...
                 indices = -1 - places
         kept = basis.extend(vectors, indices, left, diagonal)
@@ -667,89 +627,3 @@ default="rbf"
 
 def _as_decision(scores: Array) -> Array:
     return scores.ravel() if scores.shape[1] == 1 else scores
-
-
-def _check_kernel_matrix(K: Rows) -> None:
-    """Require what a kernel matrix of training rows always is."""
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"A precomputed kernel matrix must be square in fit, got shape {K.shape}: entry (i, j) "
-            "is the kernel value of training rows i and j."
-        )
-    asymmetry = max(
-        abs(K[start : start + 1024] - K[:, start : start + 1024].T).max()
-        for start in range(0, K.shape[0], 1024)
-    )
-    if K.diagonal().min() < 0 or asymmetry > 1e-4 * abs(K).max():
-        warnings.warn(
-            "The precomputed matrix is no kernel matrix: that is symmetric, with no negative "
-            f"diagonal. Its diagonal goes down to {K.diagonal().min():.3g}, and entries (i, j) and "
-            f"(j, i) differ by up to {asymmetry:.3g}. Only columns of chosen rows are used.",
-            UserWarning,
-            stacklevel=3 + FRAMES_TO_CALLER,
-        )
-
-
-def _canonical(X: Rows) -> Rows:
-    """Return CSR rows with sorted indices and no entry twice; arrays as they are."""
-    if sp.issparse(X) and X.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(
-            f"X has {X.shape[1]} features; sparse rows may have {np.iinfo(np.int32).max} at the "
-            "most. Hash the features to fewer columns."
-        )
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _like(vectors: Rows, rows: Rows) -> Rows:
-    """Return vectors dense or sparse, and of the dtype, as the rows are."""
-    if sp.issparse(rows):
-        return sp.csr_matrix(vectors, dtype=rows.dtype)
-    dense = vectors.toarray() if sp.issparse(vectors) else vectors
-    return np.ascontiguousarray(dense, dtype=rows.dtype)
-
-
-def _same_rows(rows: Rows, indices: npt.NDArray[np.intp], vectors: Rows) -> bool:
-    if len(indices) == 0 or indices.min() < 0 or indices.max() >= rows.shape[0]:
-        return False
-    difference = rows[indices] != vectors
-    return not (difference.nnz if sp.issparse(difference) else difference.any())
-
-
-def _two_as_one(coef: Array, intercept: Array) -> tuple[Array, Array]:
-    """Return the difference of two columns, which is all that two classes need; else both as is."""
-    if coef.shape[1] != 2:
-        return coef, intercept
-    return coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-
-
-def _merge(
-    grown: list[_Grown], n_classes: int
-) -> tuple[npt.NDArray[np.intp], Rows, list[tuple[Array, Array]]]:
-    """Join machines of single classes into one expansion, each vector once."""
-    stacked = (
-        sp.vstack([machine.vectors for machine in grown], format="csr")
-        if sp.issparse(grown[0].vectors)
-        else np.concatenate([machine.vectors for machine in grown])
-    )
-    indices = np.concatenate([machine.indices for machine in grown])
-    _, first, place = np.unique(indices, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    ends = np.cumsum([len(machine.indices) for machine in grown])
-    places = np.split(rank[place], ends[:-1])
-
-    n_columns = n_classes if n_classes > 2 else 1
-    stages = []
-    for stage in range(max(len(machine.expansions) for machine in grown)):
-        coef = np.zeros((len(order), n_columns))
-        intercept = np.full(n_columns, _UNSEEN)
-        for number, machine in enumerate(grown):
-            own, own_intercept = machine.expansions[min(stage, len(machine.expansions) - 1)]
-            coef[places[number][: len(own)], number] = own[:, 0]
-            intercept[number] = own_intercept[0]
-        stages.append((coef, intercept))
-    return indices[first[order]], stacked[first[order]], stages
