@@ -10,7 +10,7 @@ try:  # scikit-learn 1.9 and newer
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is defined
         """Stand-in where scikit-learn has no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
@@ -43,7 +43,7 @@ def all_or_nothing(fit: Method) -> Method:
             self.__dict__.update(before)
             raise
 
-    return guarded  # type: ignore[return-value]
+    return guarded  # type: ignore[return-value]  # wraps keeps the signature
 
 
 class FitProgress:
