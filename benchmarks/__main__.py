@@ -1,6 +1,7 @@
 """Run benchmarks and print the results as markdown; progress goes to the error stream.
 
 python -m benchmarks                     all, with the parameters of tuned.json
+python -m benchmarks prediction          a part: throughput, single rows, exports
 python -m benchmarks accuracy --tune     tunes first (on training rows only), rewrites the file
 python -m benchmarks --quick             shows that everything runs, within a minute
 """
@@ -9,15 +10,15 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import accuracy, data, gradient, memory, speed
+from benchmarks import accuracy, data, gradient, memory, prediction, speed
 from benchmarks.models import MODELS
 from benchmarks.report import Results, render
 from benchmarks.settings import QUICK, Settings
-from benchmarks.targets import ACCURACY, FEWER_VECTORS
+from benchmarks.targets import FEWER_VECTORS, TUNED_SIZES
 from benchmarks.trials import say
 from benchmarks.tuning import tune_all
 
-NAMES = [target.dataset for target in ACCURACY]
+NAMES = list(TUNED_SIZES)
 
 
 def main() -> None:
@@ -39,12 +40,14 @@ def main() -> None:
         results.doubling = speed.as_rows_double(settings)
     if options.part in ("memory", "all"):
         results.memory = memory.measure(settings, has_data=bool(wanted))
+    if options.part in ("prediction", "all"):
+        results.prediction = prediction.measure(settings, wanted)
     print(render(results, settings))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks.")
-    parts = ("accuracy", "speed", "memory", "all")
+    parts = ("accuracy", "speed", "memory", "prediction", "all")
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--tune", action="store_true", help="tune first and rewrite tuned.json")
     parser.add_argument(
@@ -61,16 +64,8 @@ def _options() -> argparse.Namespace:
 
 
 def _tune(wanted: list[str], models: list[str]) -> None:
-    pairs = [
-        (data.load(target.dataset), target.n_vectors)
-        for target in ACCURACY
-        if target.dataset in wanted
-    ]
-    larger = {
-        target.dataset: [4 * target.n_vectors]
-        for target in ACCURACY
-        if target.dataset in FEWER_VECTORS
-    }
+    pairs = [(data.load(name), TUNED_SIZES[name]) for name in wanted]
+    larger = {name: [4 * TUNED_SIZES[name]] for name in FEWER_VECTORS}
     tune_all(pairs, models, larger)
 
 

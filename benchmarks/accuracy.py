@@ -71,7 +71,7 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
     scores, searches = [], []
     for name, model in MODELS.items():
         say(f"Accuracy on {dataset.name}: {model.title}")
-        scores.append(_score(name, dataset, target.n_vectors, file, settings.seeds))
+        scores.append(score_over_seeds(name, dataset, target.n_vectors, file, settings.seeds))
         _, tuned = file.get(dataset.name, name, target.n_vectors)
         searches.append(Search(model.title, scores[-1].size, tuned))
     say(f"Accuracy on {dataset.name}: SVC")
@@ -84,7 +84,7 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
         curve, needed = _nystroem_needed(
             scores[0].mean,
             by_size,
-            lambda size: _score("nystroem", dataset, size, file, settings.seeds),
+            lambda size: score_over_seeds("nystroem", dataset, size, file, settings.seeds),
             largest=len(dataset.y),
         )
         for size in curve:
@@ -94,7 +94,7 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
     return SetResult(target, scores, searches, curve, needed)
 
 
-def _score(
+def score_over_seeds(
     name: str, dataset: Dataset, size: int, file: TunedFile, seeds: tuple[int, ...]
 ) -> Score:
     model = MODELS[name]

@@ -35,14 +35,19 @@ class Dataset:
 
     def thinned(self, n_rows: int | None) -> Dataset:
         """Return this many rows of both parts, evenly spaced (a file may be sorted by class)."""
-        if n_rows is None:
-            return self
-        train, test = (
-            np.unique(np.linspace(0, len(y) - 1, n_rows).astype(int)) for y in (self.y, self.y_test)
-        )
+        return self.with_rows(n_rows, n_rows)
+
+    def with_rows(self, n_train: int | None, n_test: int | None) -> Dataset:
+        train, test = _spaced(len(self.y), n_train), _spaced(len(self.y_test), n_test)
         return Dataset(
             self.name, self.X[train], self.y[train], self.X_test[test], self.y_test[test]
         )
+
+
+def _spaced(n_rows: int, wanted: int | None) -> slice | np.ndarray:
+    if wanted is None or wanted >= n_rows:
+        return slice(None)
+    return np.unique(np.linspace(0, n_rows - 1, wanted).astype(int))
 
 
 def is_available() -> bool:

@@ -6,17 +6,19 @@ import os
 import platform
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
 import widemargin
+from benchmarks import prediction_report
 from benchmarks.accuracy import Search, SetResult
 from benchmarks.gradient import Reached
+from benchmarks.markdown import count, table
 from benchmarks.memory import Peak
 from benchmarks.models import SVC_PARAMETERS
+from benchmarks.prediction import Prediction
 from benchmarks.settings import Settings
 from benchmarks.speed import HEADLINE, Doubling, FitTimes, Variant
 from benchmarks.targets import DOUBLING, FEWER_VECTORS, FIT_RATIO, GRADIENT, MEMORY, Target
@@ -31,6 +33,7 @@ class Results:
     doubling: Doubling | None = None
     gradient: Reached | None = None
     memory: Peak | None = None
+    prediction: Prediction | None = None
 
 
 def render(results: Results, settings: Settings) -> str:
@@ -46,12 +49,9 @@ def render(results: Results, settings: Settings) -> str:
             _curves(results.accuracy),
             _searches(results.accuracy),
         ]
+    if results.prediction is not None:
+        sections += prediction_report.sections(results.prediction)
     return "\n\n".join(section for section in sections if section)
-
-
-def _table(head: list[str], rows: list[list[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def _versions() -> str:
@@ -72,7 +72,7 @@ def _targets(results: Results, settings: Settings) -> str:
         rows.append([target.what, f"{sign} {target.bar:g}{target.unit}", stretch, text, verdict])
 
     for each in results.accuracy:
-        add(each.target, each.ours.mean, f"{each.ours} %, {_count(each.ours.trials, 'seed')}")
+        add(each.target, each.ours.mean, f"{each.ours} %, {count(len(each.ours.trials), 'seed')}")
     for each in results.accuracy:
         if each.nystroem_curve is not None:
             add(FEWER_VECTORS[each.target.dataset], *_fewer(each))
@@ -100,15 +100,14 @@ def _targets(results: Results, settings: Settings) -> str:
             f"{peak.seconds:.0f} s), {peak.where}, {peak.n_vectors} vectors"
         )
         add(MEMORY, peak.gigabytes, text)
+    if results.prediction is not None:
+        for row in prediction_report.target_rows(results.prediction):
+            add(*row)
     if not rows:
         return "Nothing was measured."
-    return "## Promised and measured\n\n" + _table(
+    return "## Promised and measured\n\n" + table(
         ["", "bar", "stretch", "measured", "verdict"], rows
     )
-
-
-def _count(items: list[Any], word: str) -> str:
-    return f"{len(items)} {word}" + ("s" if len(items) != 1 else "")
 
 
 def _variant(variant: Variant) -> str:
@@ -135,7 +134,7 @@ def _fit_times(fit_times: list[FitTimes]) -> str:
             ratios = times.ratios(variant)
             spread = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
             rows.append([times.dataset, _variant(variant), f"{median(seconds):.2f}", spread])
-    return "## Fit time in ratio to SVC\n\nMedian of runs that take turns.\n\n" + _table(
+    return "## Fit time in ratio to SVC\n\nMedian of runs that take turns.\n\n" + table(
         ["data set", "machine", "seconds", "ratio (least to most)"], rows
     )
 
@@ -153,7 +152,7 @@ def _peers(results: list[SetResult]) -> str:
     head = ["data set", "machine", "vectors or units", "test accuracy %", "runs", ""]
     return (
         "## Beside the others\n\n"
-        "Mean ± standard deviation over seeds (least to most).\n\n" + _table(head, rows)
+        "Mean ± standard deviation over seeds (least to most).\n\n" + table(head, rows)
     )
 
 
@@ -169,7 +168,7 @@ def _curves(results: list[SetResult]) -> str:
         "## Nystroem + LinearSVC as it grows\n\n"
         "Tuned anew at each size that the last section lists; a size that is missing there has "
         "the parameters of the next smaller one.\n\n"
-        + _table(["data set", "components", "test accuracy %"], rows)
+        + table(["data set", "components", "test accuracy %"], rows)
     )
 
 
@@ -193,7 +192,7 @@ def _searches(results: list[SetResult]) -> str:
     return (
         "## How each was tuned\n\n"
         "On training rows only, the same way for all. A grid gets one point more wherever its "
-        f"best point lies on an edge. SVC has fixed parameters: {fixed}.\n\n" + _table(head, rows)
+        f"best point lies on an edge. SVC has fixed parameters: {fixed}.\n\n" + table(head, rows)
     )
 
 

@@ -16,6 +16,12 @@ class Settings:
     doubling_vectors: int = 100
     memory_rows: int = 60_000
     memory_vectors: int = 300
+    prediction_rows: int = 1_000_000
+    wide_rows: int = 100_000  # where rows have hundreds of features
+    single_calls: int = 5_000  # timed calls with one row
+    batch_rows: int = 10_000
+    agreement_rows: int = 1_000
+    compiled_vectors: int = 768
     is_quick: bool = False
 
 
@@ -27,5 +33,11 @@ QUICK = Settings(
     doubling_vectors=30,
     memory_rows=5_000,
     memory_vectors=50,
+    prediction_rows=20_000,
+    wide_rows=2_000,
+    single_calls=200,
+    batch_rows=1_000,
+    agreement_rows=200,
+    compiled_vectors=100,
     is_quick=True,
 )

@@ -157,6 +157,9 @@ class TunedFile:
         nearest = max((tuned for tuned in sizes if tuned <= size), default=min(sizes))
         return nearest, Tuned(**found[str(nearest)])
 
+    def has(self, dataset: str, model: str) -> bool:
+        return bool(self._read().get(dataset, {}).get(model))
+
     def put(self, dataset: str, model: str, size: int, tuned: Tuned) -> None:
         """Keep a result, in the file at once: a long search loses nothing when it is stopped."""
         everything = self._read()

@@ -9,14 +9,15 @@ the rows and are judged on the other half:
 * a neural network with one hidden layer of 60 units.
 
 Run it with ``make demo``, or ``python examples/demo.py`` where widemargin, rich and matplotlib are
-installed. It prints a table and writes build/demo/accuracy_vs_size.png.
+installed. It prints a table and writes build/demo/accuracy_vs_size.png; and the machine itself,
+as a model file and as C.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+import widemargin
 from widemargin import SparseKernelClassifier
 
 N_VECTORS = 60
-PICTURE = Path("build") / "demo" / "accuracy_vs_size.png"
+FOLDER = Path("build") / "demo"
+PICTURE = FOLDER / "accuracy_vs_size.png"
 
 
 def make_classifiers(size: int = N_VECTORS) -> dict[str, Any]:
@@ -86,12 +89,15 @@ def main() -> None:
     for name, classifier in classifiers.items():
         fit_seconds = seconds(partial(classifier.fit, X_train, y_train))
         results.append(examine(name, classifier, fit_seconds, X_test, y_test))
+    ours = classifiers["SparseKernelClassifier"]
+    results.insert(1, examine_compiled(ours, results[0], X_test))
     print_table(results)
+    write_machine(ours)
 
-    sizes, accuracies = accuracy_by_size(classifiers["SparseKernelClassifier"], X_test, y_test)
+    sizes, accuracies = accuracy_by_size(ours, X_test, y_test)
     print_curve(sizes, accuracies)
     rivals = rivals_by_size(X_train, y_train, X_test, y_test)
-    draw(sizes, accuracies, rivals, svc=results[1])
+    draw(sizes, accuracies, rivals, svc=results[2])
     print(f"\nThe same as a picture: {PICTURE}")
 
 
@@ -131,6 +137,35 @@ def examine(
     )
 
 
+def examine_compiled(
+    classifier: SparseKernelClassifier, plain: Result, X_test: np.ndarray
+) -> Result:
+    """Measure the compiled predictor, which has the accuracy of the classifier."""
+    predictor = classifier.compile()
+    many_rows = np.tile(X_test, (10, 1)).astype(np.float32)
+    batch = [seconds(partial(predictor.predict, many_rows)) for _ in range(5)]
+    single = [seconds(partial(predictor.predict_one, row)) for row in many_rows[:3000]]
+    return replace(
+        plain,
+        name="  compiled",
+        batch_microseconds=1e6 * float(np.median(batch)) / len(many_rows),
+        single_microseconds=1e6 * float(np.median(single)),
+        kilobytes=plain.kilobytes / 2,  # float32
+        fit_seconds=0.0,
+    )
+
+
+def write_machine(classifier: SparseKernelClassifier) -> None:
+    """Write the machine as a file to load again, and as C for where there is no Python."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    widemargin.save(classifier, FOLDER / "digits.widemargin")
+    exported = widemargin.export.to_c(classifier, FOLDER / "digits.h")
+    print(
+        f"\nThe machine as a file: {FOLDER / 'digits.widemargin'}; as C99 of "
+        f"{exported.n_bytes / 1000:.0f} kB: {exported.path}"
+    )
+
+
 def what_predicts(classifier: Any) -> tuple[int, list[np.ndarray]]:
     """Return the number of vectors or units, and the arrays that prediction reads."""
     if isinstance(classifier, SparseKernelClassifier):
@@ -159,7 +194,7 @@ def print_table(results: list[Result]) -> None:
     for result in results:
         print(
             f"{result.name:24}{result.accuracy:10.2f}{result.size:10}"
-            f"{result.batch_microseconds:10.2f}{result.single_microseconds:10.0f}"
+            f"{result.batch_microseconds:10.2f}{result.single_microseconds:10.3g}"
             f"{result.kilobytes:10.0f}{result.fit_seconds:10.2f}"
         )
     print("\nModel: the arrays that prediction reads, as they lie in memory (8 bytes a number).")
@@ -231,7 +266,7 @@ def draw(
     axes.set_title(f"Digits: accuracy against size (parameters chosen at {N_VECTORS})")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     figure.savefig(PICTURE, dpi=150)
     plt.close(figure)
 

@@ -40,6 +40,19 @@ std::span<const T> as_span(const Array1<const T>& array) {
   return {array.data(), array.shape(0)};
 }
 
+// A CSR matrix, by parts that its constructor has checked.
+template <class T>
+struct CsrArrays {
+  Array1<const T> values;
+  Array1<const std::int32_t> indices;
+  Array1<const std::int64_t> starts;
+  std::size_t columns;
+
+  SparseMatrix<T> view() const {
+    return {values.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns};
+  }
+};
+
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("widemargin._native: ") + what);
 }

@@ -1,24 +1,11 @@
 #include "widemargin/kernels.hpp"
 
 #include "arrays.hpp"
-#include "scipy_blas.hpp"
 
 namespace widemargin::bindings {
 namespace {
 
 using namespace nb::literals;
-
-template <class T>
-struct CsrArrays {
-  Array1<const T> values;
-  Array1<const std::int32_t> indices;
-  Array1<const std::int64_t> starts;
-  std::size_t columns;
-
-  SparseMatrix<T> view() const {
-    return {values.data(), indices.data(), starts.data(), starts.shape(0) - 1, columns};
-  }
-};
 
 template <class Kernel, class In, class T>
 void bind_blocks(nb::module_& m) {
@@ -29,9 +16,8 @@ void bind_blocks(nb::module_& m) {
         require(rows.shape(1) == basis.shape(1), "rows and basis differ in features");
         require(out.shape(0) == rows.shape(0) && out.shape(1) == basis.shape(0),
                 "out has the wrong shape");
-        const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
-        kernel_block<T>(kernel, as_matrix(rows), as_matrix(basis), as_matrix(out), blas, n_threads);
+        kernel_block<T>(kernel, as_matrix(rows), as_matrix(basis), as_matrix(out), n_threads);
       },
       "kernel"_a, "rows"_a.noconvert(), "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
   m.def(
@@ -41,9 +27,8 @@ void bind_blocks(nb::module_& m) {
         require(rows.columns == basis.columns, "rows and basis differ in features");
         const SparseMatrix<In> left = rows.view(), right = basis.view();
         require(out.shape(0) == left.rows && out.shape(1) == right.rows, "out has the wrong shape");
-        const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
-        kernel_block<T>(kernel, left, right, as_matrix(out), blas, n_threads);
+        kernel_block<T>(kernel, left, right, as_matrix(out), n_threads);
       },
       "kernel"_a, "rows"_a, "basis"_a, "out"_a.noconvert(), "n_threads"_a);
 }

@@ -2,10 +2,11 @@
 
 #include "scipy_blas.hpp"
 #include "widemargin/parallel.hpp"
-#include "widemargin/simd.hpp"
+#include "widemargin/vector_code.hpp"
 
 namespace widemargin::bindings {
 void bind_kernels(nanobind::module_& m);
+void bind_machines(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
 }  // namespace widemargin::bindings
 
@@ -13,7 +14,8 @@ NB_MODULE(_native, m) {
   m.doc() = "Hot loops of widemargin. Private: arguments are checked for shape and type only.";
   widemargin::bindings::scipy_blas();  // fails at import, not in the middle of a fit
   m.attr("has_threads") = widemargin::has_threads();
-  m.attr("instruction_set") = widemargin::instruction_set();
+  m.attr("instruction_set") = widemargin::instruction_sets().front()->name;
   widemargin::bindings::bind_kernels(m);
+  widemargin::bindings::bind_machines(m);
   widemargin::bindings::bind_passes(m);
 }

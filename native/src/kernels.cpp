@@ -6,25 +6,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "widemargin/machine.hpp"
 #include "widemargin/parallel.hpp"
 
 namespace widemargin {
 namespace {
-
-// Translation leaves a distance as it is; with the basis near the origin, |x|^2 + |b|^2 - 2 x.b
-// loses no digits to a common offset of the data. The median, as one far row would move the mean.
-template <class In>
-std::vector<In> column_medians(Matrix<const In> basis) {
-  std::vector<In> medians(basis.columns, In(0)), column(basis.rows);
-  if (basis.rows == 0) return medians;
-  const auto middle = column.begin() + static_cast<std::ptrdiff_t>(basis.rows / 2);
-  for (std::size_t f = 0; f < basis.columns; ++f) {
-    for (std::size_t j = 0; j < basis.rows; ++j) column[j] = basis.row(j)[f];
-    std::nth_element(column.begin(), middle, column.end());
-    medians[f] = *middle;
-  }
-  return medians;
-}
 
 template <class T>
 T largest_of(const std::vector<T>& values) {
@@ -51,16 +37,6 @@ void squared_distances(T* sums, T row_norm, const std::vector<T>& basis_norms, T
   }
 }
 
-template <class T, class In>
-T moved_and_scaled(const In* row, const std::vector<In>& origin, In scale, T* out) {
-  T norm = 0;
-  for (std::size_t f = 0; f < origin.size(); ++f) {
-    out[f] = static_cast<T>((row[f] - origin[f]) * scale);
-    norm += out[f] * out[f];
-  }
-  return norm;
-}
-
 // |x - b|^2 of two sparse rows, whose indices rise.
 template <class In>
 double squared_distance(const SparseMatrix<In>& left, std::size_t i, const SparseMatrix<In>& right,
@@ -78,74 +54,21 @@ double squared_distance(const SparseMatrix<In>& left, std::size_t i, const Spars
   return sum;
 }
 
-template <class T>
-struct PreparedBasis {
-  std::vector<T> values;  // rows x columns, or its transpose for kernels of absolute differences
-  std::vector<T> norms;
-};
-
-template <class T, class In, class Kernel>
-PreparedBasis<T> prepare(const Kernel& kernel, Matrix<const In> basis,
-                         const std::vector<In>& origin) {
-  PreparedBasis<T> prepared{std::vector<T>(basis.rows * basis.columns), std::vector<T>(basis.rows)};
-  std::vector<T> row(basis.columns);
-  for (std::size_t j = 0; j < basis.rows; ++j) {
-    prepared.norms[j] =
-        moved_and_scaled(basis.row(j), origin, static_cast<In>(kernel.scale()), row.data());
-    for (std::size_t f = 0; f < basis.columns; ++f) {
-      prepared.values[Kernel::sums_products ? j * basis.columns + f : f * basis.rows + j] = row[f];
-    }
-  }
-  return prepared;
-}
-
 }  // namespace
 
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
-                  Matrix<T> out, const Blas& blas, int n_threads) {
-  const std::size_t features = rows.columns, count = basis.rows;
-  const std::vector<In> origin =
-      Kernel::is_distance ? column_medians(basis) : std::vector<In>(features, In(0));
-  const auto scale = static_cast<In>(kernel.scale());
-  const PreparedBasis<T> prepared = prepare<T>(kernel, basis, origin);
-  [[maybe_unused]] const T largest_norm = largest_of(prepared.norms);
-
+                  Matrix<T> out, int n_threads) {
+  const PreparedBasis<T> prepared(kernel, basis, vector_code<T>());
   for_each_chunk(rows.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
-    std::vector<T> tile(std::min(kRowsPerTile, end - begin) * features), norms(kRowsPerTile);
-    for (std::size_t first = begin; first < end; first += kRowsPerTile) {
-      const std::size_t length = std::min(kRowsPerTile, end - first);
-      for (std::size_t i = 0; i < length; ++i) {
-        norms[i] = moved_and_scaled(rows.row(first + i), origin, scale, tile.data() + i * features);
-      }
-      if constexpr (Kernel::sums_products) {
-        blas.gemm<T>(false, true, length, count, features, T(1), tile.data(), features,
-                     prepared.values.data(), features, T(0), out.row(first), out.stride);
-      } else {
-        for (std::size_t i = 0; i < length; ++i) {
-          T* sums = out.row(first + i);
-          std::fill_n(sums, count, T(0));
-          for (std::size_t f = 0; f < features; ++f) {
-            add_absolute_difference(tile[i * features + f], prepared.values.data() + f * count,
-                                    sums, count);
-          }
-        }
-      }
-      for (std::size_t i = 0; i < length; ++i) {
-        if constexpr (Kernel::is_distance && Kernel::sums_products) {
-          const In* row = rows.row(first + i);
-          squared_distances(out.row(first + i), norms[i], prepared.norms, largest_norm,
-                            [&](std::size_t j) {
-                              double sum = 0;
-                              for (std::size_t f = 0; f < features; ++f) {
-                                const double apart =
-                                    static_cast<double>(row[f] - basis.row(j)[f]) * kernel.scale();
-                                sum += apart * apart;
-                              }
-                              return sum;
-                            });
-        }
-        kernel.finish(out.row(first + i), count);
+    Scratch<T> scratch;
+    scratch.sums.resize(kTileRows * prepared.columns());
+    T* const values = scratch.sums.data();
+    for (std::size_t first = begin; first < end; first += kTileRows) {
+      const std::size_t count = std::min(kTileRows, end - first);
+      prepared.values(rows, first, count, /*check=*/false, scratch, values);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::copy_n(values + i * prepared.columns(), basis.rows, out.row(first + i));
       }
     }
   });
@@ -153,7 +76,7 @@ void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> 
 
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
-                  Matrix<T> out, const Blas&, int n_threads) {
+                  Matrix<T> out, int n_threads) {
   const std::size_t count = basis.rows;
   const double scale = kernel.scale();
   // Absolute values cancel where rows have a common offset; they are added up in double precision.
@@ -208,16 +131,16 @@ void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const Spar
         });
       }
       for (std::size_t j = 0; j < count; ++j) out.row(i)[j] = static_cast<T>(sums[j]);
-      kernel.finish(out.row(i), count);
+      kernel.finish(out.row(i), count, vector_code<T>());
     }
   });
 }
 
 #define WIDEMARGIN_INSTANTIATE(T, In, Kernel)                                                  \
   template void kernel_block<T, In, Kernel>(const Kernel&, Matrix<const In>, Matrix<const In>, \
-                                            Matrix<T>, const Blas&, int);                      \
+                                            Matrix<T>, int);                                   \
   template void kernel_block<T, In, Kernel>(const Kernel&, const SparseMatrix<In>&,            \
-                                            const SparseMatrix<In>&, Matrix<T>, const Blas&, int);
+                                            const SparseMatrix<In>&, Matrix<T>, int);
 #define WIDEMARGIN_INSTANTIATE_ALL(Kernel)      \
   WIDEMARGIN_INSTANTIATE(float, float, Kernel)  \
   WIDEMARGIN_INSTANTIATE(float, double, Kernel) \

@@ -1,162 +1,19 @@
-// The exponential, and blocks of kernel values, dense and sparse.
+// Blocks of kernel values, dense and sparse.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "check.hpp"
 #include "random_data.hpp"
-#include "reference_blas.hpp"
+#include "sparse_data.hpp"
 #include "widemargin/kernels.hpp"
-#include "widemargin/simd.hpp"
 
 namespace widemargin::tests {
 namespace {
-
-// Above these exp_of_negative gives 0: nearly where exp stops being a normal number.
-template <class T>
-constexpr double last_exponent() {
-  return sizeof(T) == 4 ? 87.0 : 708.0;
-}
-
-constexpr double kUlps = 2.0;  // as documented
-
-// Error in units in the last place of the exact value.
-template <class T>
-double ulps_off(T got, T v) {
-  const long double exact = std::exp(-static_cast<long double>(v));
-  const auto rounded = static_cast<T>(exact);
-  const T unit = std::nextafter(rounded, std::numeric_limits<T>::infinity()) - rounded;
-  return static_cast<double>(std::fabs(static_cast<long double>(got) - exact) /
-                             static_cast<long double>(unit));
-}
-
-template <class T>
-void check_exponentials(const std::vector<T>& values) {
-  std::vector<T> got = values;
-  exp_of_negative(got.data(), got.size());
-  double worst = 0.0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double off = ulps_off(got[i], values[i]);
-    worst = off <= worst ? worst : off;  // a NaN stays
-  }
-  CHECK_NEAR(worst, 0.0, kUlps);
-}
-
-template <class T>
-void check_exp_accuracy() {
-  Random random(1);
-  check_exponentials(random.values<T>(100000, 0.0, last_exponent<T>()));
-  check_exponentials(random.values<T>(20000, 0.0, 1.0));
-  std::vector<T> over_all_magnitudes;
-  for (double v = 1e-300; v < last_exponent<T>(); v *= 1.01) {
-    over_all_magnitudes.push_back(static_cast<T>(v));
-  }
-  check_exponentials(over_all_magnitudes);
-  // Halves of ln 2: where the argument is cut into a power of two and a rest.
-  std::vector<T> borders;
-  for (int half = 0; half * 0.34657359 < last_exponent<T>(); ++half) {
-    const auto border = static_cast<T>(half * 0.346573590279972654709);
-    for (const T towards : {T(0), std::numeric_limits<T>::infinity()}) {
-      borders.push_back(std::nextafter(border, towards));
-    }
-    borders.push_back(border);
-  }
-  std::erase_if(borders, [](T v) { return !(static_cast<double>(v) < last_exponent<T>()); });
-  check_exponentials(borders);
-}
-
-TEST("exp_of_negative is within 2 units in the last place, float") { check_exp_accuracy<float>(); }
-TEST("exp_of_negative is within 2 units in the last place, double") {
-  check_exp_accuracy<double>();
-}
-
-template <class T>
-void check_exp_ends() {
-  using limits = std::numeric_limits<T>;
-  std::vector<T> ones = {T(0), -T(0), limits::denorm_min(), limits::min(), limits::epsilon() / 8};
-  exp_of_negative(ones.data(), ones.size());
-  for (const T value : ones) CHECK(value == 1);
-
-  // Results that would be denormal, or no number at all, are 0.
-  const auto end = static_cast<T>(last_exponent<T>());
-  std::vector<T> zeros = {end + 1, end + 10, end + 17,      end + 38,
-                          2 * end, T(1e30),  limits::max(), limits::infinity()};
-  exp_of_negative(zeros.data(), zeros.size());
-  for (const T value : zeros) CHECK(value == 0);
-
-  // Between: off by less than the smallest result there is.
-  for (int i = 0; i <= 100; ++i) {
-    const T v = end + static_cast<T>(i) / 100;
-    T got = v;
-    exp_of_negative(&got, 1);
-    CHECK_NEAR(got, std::exp(-static_cast<double>(v)), std::exp(-last_exponent<T>()));
-  }
-}
-
-TEST("exp_of_negative at 0, near 0 and where it underflows, float") { check_exp_ends<float>(); }
-TEST("exp_of_negative at 0, near 0 and where it underflows, double") { check_exp_ends<double>(); }
-
-template <class T>
-void check_exp_lengths() {
-  constexpr std::size_t kMargin = 8;
-  for (std::size_t start = 0; start < kMargin; ++start) {
-    for (std::size_t count = 0; count <= 70; ++count) {
-      const Case where("start " + std::to_string(start) + ", count " + std::to_string(count));
-      Random random(start * 100 + count);
-      const std::vector<T> before = random.values<T>(count + 2 * kMargin, 0.0, 50.0);
-      std::vector<T> after = before;
-      exp_of_negative(after.data() + start, count);
-      bool inside = true, outside = true;
-      for (std::size_t i = 0; i < after.size(); ++i) {
-        if (i >= start && i < start + count) {
-          inside = inside && ulps_off(after[i], before[i]) <= kUlps;
-        } else {
-          outside = outside && after[i] == before[i];
-        }
-      }
-      CHECK(inside);
-      CHECK(outside);
-    }
-  }
-}
-
-TEST("exp_of_negative of any length from any start, and nothing around it, float") {
-  check_exp_lengths<float>();
-}
-TEST("exp_of_negative of any length from any start, and nothing around it, double") {
-  check_exp_lengths<double>();
-}
-
-template <class T>
-void check_absolute_differences() {
-  for (std::size_t count = 0; count <= 40; ++count) {
-    Random random(count);
-    const T x = static_cast<T>(random.uniform(-1, 1));
-    const std::vector<T> others = random.values<T>(count + 1, -1, 1);
-    std::vector<T> sums = random.values<T>(count + 2, 0, 1);
-    std::vector<T> expected = sums;
-    for (std::size_t i = 0; i < count; ++i) expected[i + 1] += std::fabs(x - others[i + 1]);
-    add_absolute_difference(x, others.data() + 1, sums.data() + 1, count);
-    CHECK(sums == expected);
-  }
-}
-
-TEST("add_absolute_difference is exact, for any length from an odd start") {
-  check_absolute_differences<float>();
-  check_absolute_differences<double>();
-}
-
-TEST("instruction_set names one of three") {
-  const std::string name = instruction_set();
-  CHECK(name == "avx512" || name == "avx2" || name == "baseline");
-}
-
-// ---- kernels
 
 std::string name_of(const LinearKernel&) { return "linear"; }
 std::string name_of(const PolynomialKernel& kernel) {
@@ -204,18 +61,6 @@ void check_values(const Kernel& kernel, const Padded<In>& rows, const Padded<In>
   }
 }
 
-template <class T>
-struct Csr {
-  std::vector<T> values;
-  std::vector<std::int32_t> indices;
-  std::vector<std::int64_t> starts{0};
-  std::size_t columns = 0;
-
-  SparseMatrix<T> view() const {
-    return {values.data(), indices.data(), starts.data(), starts.size() - 1, columns};
-  }
-};
-
 // Keeps one explicit zero a row, if there are zeros: their absence is not promised.
 template <class T>
 Csr<T> as_csr(const Padded<T>& dense) {
@@ -249,7 +94,7 @@ template <class T, class In, class Kernel>
 Padded<T> dense_block(const Kernel& kernel, const Padded<In>& rows, const Padded<In>& basis,
                       int n_threads = 1) {
   Padded<T> out(rows.rows(), basis.rows(), 3);
-  kernel_block<T>(kernel, rows.view(), basis.view(), out.view(), reference_blas(), n_threads);
+  kernel_block<T>(kernel, rows.view(), basis.view(), out.view(), n_threads);
   CHECK(out.padding_intact());
   return out;
 }
@@ -259,8 +104,7 @@ Padded<T> sparse_block(const Kernel& kernel, const Padded<In>& rows, const Padde
                        int n_threads = 1) {
   const Csr<In> sparse_rows = as_csr(rows), sparse_basis = as_csr(basis);
   Padded<T> out(rows.rows(), basis.rows(), 3);
-  kernel_block<T>(kernel, sparse_rows.view(), sparse_basis.view(), out.view(), reference_blas(),
-                  n_threads);
+  kernel_block<T>(kernel, sparse_rows.view(), sparse_basis.view(), out.view(), n_threads);
   CHECK(out.padding_intact());
   return out;
 }

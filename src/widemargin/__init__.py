@@ -1,7 +1,26 @@
 """Max-margin classifiers that predict fast."""
 
-from widemargin.sparse_kernel import SparseKernelClassifier
-
-__all__ = ["SparseKernelClassifier", "__version__"]
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+from widemargin.compiled import CompiledPredictor
+from widemargin.model_files import ModelFileError, load, save
+from widemargin.sparse_kernel import SparseKernelClassifier
+
+__all__ = [
+    "CompiledPredictor",
+    "ModelFileError",
+    "SparseKernelClassifier",
+    "__version__",
+    "load",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when it is asked for: the converters that it registers take a while to load.
+    if name == "export":
+        return import_module("widemargin.export")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+_MOST_JOBS = 1024
+
 
 def check_integer(name: str, value: Any, least: int, most: float = np.inf) -> None:
     """Require an integer from ``least`` to ``most``."""
@@ -29,6 +31,15 @@ def check_real(name: str, value: Any, *, positive: bool = False, least: float = 
         raise ValueError(f"{name} must be positive, got {value}.")
     if value < least:
         raise ValueError(f"{name} must be {least:g} or more, got {value}.")
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Require None or a number of threads, of which negative ones count from all cores."""
+    if n_jobs is None:
+        return
+    check_integer("n_jobs", n_jobs, least=-_MOST_JOBS, most=_MOST_JOBS)
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: -1 is all cores, 1 a single thread.")
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -69,12 +69,17 @@ class Kernel(ABC):
         """Return the basis vectors that the rows of these numbers make."""
         return rows[indices]
 
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is, or None."""
+        return None
+
 
 class _NativeKernel(Kernel):
     """A kernel whose blocks are computed by the native code."""
 
     @abstractmethod
-    def _native(self) -> Any: ...
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
 
     def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
         """Return the values between ``rows`` and ``basis``."""
@@ -86,7 +91,7 @@ class _NativeKernel(Kernel):
         out = np.empty((rows.shape[0], basis.shape[0]), dtype=dtype)
         basis = basis.astype(rows.dtype, copy=False)
         _native.kernel_block(
-            self._native(), as_native_rows(rows), as_native_rows(basis), out, n_threads
+            self.native(), as_native_rows(rows), as_native_rows(basis), out, n_threads
         )
         return out
 
@@ -112,7 +117,8 @@ class RBF(_DistanceKernel):
     def __post_init__(self) -> None:
         check_real("gamma", self.gamma, positive=True)
 
-    def _native(self) -> Any:
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
         return _native.RbfKernel(self.gamma)
 
 
@@ -125,7 +131,8 @@ class Laplacian(_DistanceKernel):
     def __post_init__(self) -> None:
         check_real("gamma", self.gamma, positive=True)
 
-    def _native(self) -> Any:
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
         return _native.LaplacianKernel(self.gamma)
 
 
@@ -142,7 +149,8 @@ class Polynomial(_NativeKernel):
         check_integer("degree", self.degree, least=1)
         check_real("coef0", self.coef0)
 
-    def _native(self) -> Any:
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
         return _native.PolynomialKernel(self.gamma, self.coef0, self.degree)
 
     def diagonal(self, rows: Rows) -> Array:
@@ -154,7 +162,8 @@ class Polynomial(_NativeKernel):
 class Linear(_NativeKernel):
     """Linear kernel, ``x.b``."""
 
-    def _native(self) -> Any:
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
         return _native.LinearKernel()
 
     def diagonal(self, rows: Rows) -> Array:

@@ -2,30 +2,144 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin._threads import one_blas_thread
-from widemargin.kernels import Kernel, Rows
+from widemargin.kernels import Kernel, Laplacian, Linear, Precomputed, Rows, as_native_rows
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_FEW_ROWS = 64
 _STAGED_ENTRIES = 1 << 25  # kernel values kept for all stages
-_BLOCK_ENTRIES = 1 << 22  # kernel values held at once while predicting
+_BLOCK_ENTRIES = 1 << 22  # kernel values held at once where they are not fused with the rest
+_CALL_PRODUCTS = 1 << 34  # of one native call, so that Ctrl-C waits a second at the most
+_PACKED_ENTRIES = 1 << 26  # of a basis that is kept dense for prediction
+_PROBED_VECTORS = 128
+_FEW_FEATURES = 256  # for absolute differences of sparse rows to be taken dense
 
 
-@dataclass(frozen=True)
-class KernelExpansion:
+#: What single precision may lose of the scores, relative to the largest, as measured on the
+#: vectors of a model: half of what is promised for any row. A model that loses more computes in
+#: double precision.
+SINGLE_PRECISION_LOSS = 5e-6
+
+
+class Model(ABC):
+    """Scores of rows, one a class or label: ``n_outputs`` numbers from ``n_features``.
+
+    A native machine computes them in one pass. It is built on first use, once for each dtype of
+    the scores, and shared by all threads.
+    """
+
+    n_features: int
+    intercept: Array
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores of a row."""
+        return len(self.intercept)
+
+    def scores(
+        self, rows: Rows, n_threads: int = 1, *, dtype: Any = None, check: bool = False
+    ) -> Array:
+        """Return the scores of rows, of shape (n_rows, n_outputs).
+
+        Parameters
+        ----------
+        rows : C-contiguous array or canonical CSR matrix of shape (n_rows, n_features)
+        n_threads : int, default=1
+        dtype : dtype, default=None
+            Of the scores; None is that of the rows. Scores in single precision are computed so too
+            where that loses few digits.
+        check : bool, default=False
+            Whether rows with NaN or infinity are an error; else their scores mean nothing.
+        """
+        dtype = np.dtype(dtype or rows.dtype)
+        out = np.empty((rows.shape[0], self.n_outputs), dtype=dtype)
+        self._fill("scores", rows, out, n_threads, check)
+        return out
+
+    def best(
+        self, rows: Rows, n_threads: int = 1, *, dtype: Any = None, check: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Return the number of the largest score of each row, the first of equal ones.
+
+        A single score counts as 1 where it is positive, else as 0. Parameters as in ``scores``.
+        """
+        out = np.empty(rows.shape[0], dtype=np.int64)
+        self._fill("best", rows, out, n_threads, check, np.dtype(dtype or rows.dtype))
+        return out
+
+    def _fill(
+        self, what: str, rows: Rows, out: Array, n_threads: int, check: bool, dtype: Any = None
+    ) -> None:
+        dtype = dtype or out.dtype
+        for start, block, machine in self._blocks(rows, dtype, n_threads, check):
+            part = out[start : start + block.shape[0]]
+            bad = getattr(machine, what)(as_native_rows(block), part, n_threads, check)
+            if bad >= 0:
+                raise _not_finite(start + bad, dtype)
+
+    def _blocks(
+        self, rows: Rows, dtype: Any, n_threads: int, check: bool
+    ) -> Iterator[tuple[int, Rows, Any]]:
+        """Yield first row, rows, and the machine that takes them, which checks them itself."""
+        machine = self.machine(dtype)
+        block = max(1024, _CALL_PRODUCTS // max(1, machine.products_per_row))
+        for start in range(0, rows.shape[0], block):
+            yield start, rows[start : start + block], machine
+
+    def machine(self, dtype: Any) -> Any:
+        """Return the native machine of this NumPy dtype, or None: see the model."""
+        machines = self.__dict__.setdefault("_machines", {})
+        if dtype not in machines:
+            machines[dtype] = self._build(dtype)
+        return machines[dtype]
+
+    @abstractmethod
+    def _build(self, dtype: Any) -> Any:
+        """Build the native machine."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in dict(self.__dict__).items() if name != "_machines"}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap(Model):
+    """Scores that are linear in the features: ``f(x) = x coef + intercept``.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features, n_outputs)
+    intercept : ndarray of shape (n_outputs,)
+    """
+
+    coef: Array
+    intercept: Array
+
+    def __post_init__(self) -> None:
+        _check_coefficients(self.coef, self.intercept)
+        object.__setattr__(self, "n_features", int(self.coef.shape[0]))
+
+    def _build(self, dtype: Any) -> Any:
+        # Features of any size may cancel, and reading them takes longer than the products.
+        return _native.MachineFloat64(_table(self.coef), _table(self.intercept))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelExpansion(Model):
     """Scores that are sums of kernel values.
 
     ``f_r(x) = sum_j k(x, b_j) coef[j, r] + intercept[r]``
+
+    Kernel values and scores are computed in one native pass over a few rows at a time; kernels
+    that are Python functions or matrices, and bases too wide to be kept dense, take two steps.
 
     Attributes
     ----------
@@ -34,30 +148,39 @@ class KernelExpansion:
         For a precomputed kernel, the numbers of the training rows.
     coef : ndarray of shape (n_basis, n_outputs)
     intercept : ndarray of shape (n_outputs,)
+    n_features : int
+        Taken from the basis, except for a precomputed kernel: the number of training rows.
     """
 
     kernel: Kernel
     basis: Rows
     coef: Array
     intercept: Array
+    n_features: int = -1
+
+    def __post_init__(self) -> None:
+        _check_coefficients(self.coef, self.intercept)
+        if self.basis.shape[0] != self.coef.shape[0]:
+            raise ValueError(
+                f"{self.basis.shape[0]} basis vectors do not go with coefficients of "
+                f"{self.coef.shape[0]}."
+            )
+        if isinstance(self.kernel, Precomputed):
+            if self.n_features < 0:
+                raise ValueError("An expansion in a precomputed kernel needs n_features.")
+            if len(self.basis) and not 0 <= self.basis.min() <= self.basis.max() < self.n_features:
+                raise ValueError("A basis vector is none of the training rows.")
+        else:
+            if self.n_features not in (-1, self.basis.shape[1]):
+                raise ValueError(
+                    f"Basis vectors of {self.basis.shape[1]} features are not of {self.n_features}."
+                )
+            object.__setattr__(self, "n_features", int(self.basis.shape[1]))
 
     @property
     def n_basis(self) -> int:
         """Number of basis vectors."""
         return int(self.coef.shape[0])
-
-    def scores(self, rows: Rows, n_threads: int = 1) -> Array:
-        """Return the scores of ``rows``, of their dtype, shape (n_rows, n_outputs)."""
-        coef = np.ascontiguousarray(self.coef, dtype=rows.dtype)
-        intercept = self.intercept.astype(rows.dtype, copy=False)
-        out = np.empty((rows.shape[0], coef.shape[1]), dtype=rows.dtype)
-        # A few rows are too little work for BLAS to share, and holding it back would take longer.
-        with one_blas_thread() if rows.shape[0] > _FEW_ROWS else nullcontext():
-            for start, values in self._kernel_blocks(rows, n_threads):
-                part = out[start : start + values.shape[0]]
-                _native.scores(values, coef, part, n_threads)
-                part += intercept
-        return out
 
     def staged_scores(
         self, rows: Rows, stages: list[tuple[Array, Array]], n_threads: int = 1
@@ -76,7 +199,98 @@ class KernelExpansion:
                 scores = values[:, : len(coef)] @ coef.astype(rows.dtype)
                 yield scores + intercept.astype(rows.dtype)
 
-    def _kernel_blocks(self, rows: Rows, n_threads: int) -> Iterator[tuple[int, Array]]:
+    def collapsed(self) -> LinearMap | None:
+        """Return the linear map that this is, if the kernel is linear."""
+        if not isinstance(self.kernel, Linear):
+            return None
+        coef = self.basis.T.astype(np.float64) @ self.coef
+        return LinearMap(np.asarray(coef), self.intercept)
+
+    def _blocks(
+        self, rows: Rows, dtype: Any, n_threads: int, check: bool
+    ) -> Iterator[tuple[int, Rows, Any]]:
+        if self.machine(dtype) is not None and not self._stays_sparse(rows):
+            yield from super()._blocks(rows, dtype, n_threads, check)
+            return
+        weigh = LinearMap(self.coef, self.intercept).machine(dtype)
+        wider = np.promote_types(rows.dtype, dtype)
         block = max(256, _BLOCK_ENTRIES // max(1, self.n_basis))
         for start in range(0, rows.shape[0], block):
-            yield start, self.kernel.block(rows[start : start + block], self.basis, n_threads)
+            some = rows[start : start + block].astype(wider, copy=False)
+            if check:
+                _check_finite(some, start, dtype)
+            yield start, self.kernel.block(some, self.basis, n_threads), weigh
+
+    def _build(self, dtype: Any) -> Any:
+        linear = self.collapsed()
+        if linear is not None:
+            return linear.machine(dtype)
+        kernel = self.kernel.native()
+        if kernel is None or self.n_basis * self.n_features > _PACKED_ENTRIES:
+            return None
+        tables = (_table(_dense(self.basis)), _table(self.coef), _table(self.intercept))
+        exact = _native.MachineFloat64(kernel, *tables)
+        if dtype == np.float64:
+            return exact
+        single = _native.MachineFloat32(kernel, *tables)
+        rows = self.probes()
+        scores = np.empty((2, len(rows), self.n_outputs))
+        exact.scores(rows, scores[0], 1, False)
+        single.scores(rows, scores[1], 1, False)
+        with np.errstate(invalid="ignore"):
+            loss = np.abs(scores[1] - scores[0]).max(initial=0.0)
+        limit = SINGLE_PRECISION_LOSS * np.abs(scores[0]).max(initial=0.0)
+        return single if loss <= limit else exact
+
+    def probes(self) -> npt.NDArray[np.float64]:
+        """Return rows on which to measure what single precision loses: vectors, and midpoints.
+
+        They are single precision numbers, unless that cannot hold them.
+        """
+        some = _dense(self.basis[:_PROBED_VECTORS]).astype(np.float64)
+        rows = np.vstack([some, some / 2 + np.roll(some, 1, axis=0) / 2])
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = rows.astype(np.float32).astype(np.float64)
+        held = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(np.float32).tiny)
+        return np.where(held, rounded, rows)
+
+    def _stays_sparse(self, rows: Rows) -> bool:
+        """Whether rows are sparse, wide, and of a kernel that the native machine takes only dense.
+
+        How many entries they have is not asked, so that a row gives the same alone and among
+        others.
+        """
+        wide = self.n_features > _FEW_FEATURES
+        return wide and sp.issparse(rows) and isinstance(self.kernel, Laplacian)
+
+
+def _check_finite(rows: Rows, start: int, dtype: Any) -> None:
+    finite = np.isfinite(rows.data if sp.issparse(rows) else rows)
+    if not finite.all():
+        place = int(np.flatnonzero(~finite)[0])
+        row = np.searchsorted(rows.indptr, place, "right") - 1 if sp.issparse(rows) else None
+        raise _not_finite(start + int(place // rows.shape[1] if row is None else row), dtype)
+
+
+def _not_finite(row: int, dtype: Any) -> ValueError:
+    return ValueError(
+        f"Input X contains NaN or infinity, or a value too large for {dtype.name}: row {row}. "
+        "Impute or drop such rows."
+    )
+
+
+def _dense(rows: Rows) -> Array:
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
+
+
+def _table(values: Array) -> Array:
+    """Return numbers as the native machines take them, whatever precision they compute in."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _check_coefficients(coef: Array, intercept: Array) -> None:
+    if coef.ndim != 2 or intercept.ndim != 1 or coef.shape[1] != intercept.shape[0]:
+        raise ValueError(
+            f"Coefficients of shape {coef.shape} do not go with intercepts of shape "
+            f"{intercept.shape}."
+        )

@@ -8,18 +8,16 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from widemargin._base import BaseMachine
 from widemargin._fitting import (
     FRAMES_TO_CALLER,
-    CallbackSupportMixin,
     FitProgress,
     all_or_nothing,
 )
@@ -28,6 +26,7 @@ from widemargin._parameters import (
     check_choice,
     check_flag,
     check_integer,
+    check_jobs,
     check_real,
 )
 from widemargin._rows import canonical_rows, check_kernel_matrix, rows_like, same_rows
@@ -37,26 +36,17 @@ from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kerne
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
 from widemargin.objectives import BasisObjective
+from widemargin.readouts import Link, Readout
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _BASES = ("shared", "per_class")
 _LARGEST_DEGREE = 1000
-_MOST_JOBS = 1024
 _LARGEST_WEIGHT = 1e15  # of a row, C included
 
 
-def _has_probabilities(estimator: SparseKernelClassifier) -> bool:
-    if not estimator._loss().gives_probabilities:
-        raise AttributeError(
-            f"loss={estimator.loss!r} gives scores, not probabilities. Use loss='logistic', or "
-            "wrap the classifier in sklearn.calibration.CalibratedClassifierCV."
-        )
-    return True
-
-
-class SparseKernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class SparseKernelClassifier(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,
@@ -190,6 +180,15 @@ default="rbf"
     True
     """
 
+    model_: KernelExpansion
+
+    _fitted_names = frozenset(
+        {
+            *("_stages", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
+            *("intercept_", "n_basis_", "n_iter_", "objective_", "stop_reason_"),
+        }
+    )
+
     def __init__(
         self,
         max_basis: int = 100,
@@ -289,22 +288,6 @@ default="rbf"
         progress.end(lambda: attributes)
         return self
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows for "precomputed".
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes, positive scores speak for ``classes_[1]``.
-        """
-        rows = self._validate_rows(X)
-        return _as_decision(self.model_.scores(rows, thread_count(self.n_jobs)))
-
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield the scores at each size on the way, from the first round to the end.
 
@@ -322,64 +305,25 @@ default="rbf"
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
         """
         rows = self._validate_rows(X)
+        readout = self._readout()
         for scores in self.model_.staged_scores(rows, self._stages, thread_count(self.n_jobs)):
-            yield _as_decision(scores)
+            yield readout.decision(scores)
 
-    def predict(self, X: Any) -> Array:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows for "precomputed".
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class; only with ``loss="logistic"``.
-
-        With ``basis="per_class"`` they are those of the classes against the rest, normalised.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows for "precomputed".
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        return np.asarray(softmax(self._log_odds(X), axis=1))
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of ``predict_proba``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows for "precomputed".
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        return np.asarray(log_softmax(self._log_odds(X), axis=1))
-
-    def _log_odds(self, X: Any) -> Array:
-        """Return logarithms of the probabilities, but for a constant a row."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.stack([np.zeros_like(scores), scores], axis=1)
+    def _readout(self) -> Readout:
         one_against_rest = "class_index" in self.history_
-        return np.asarray(log_expit(scores)) if one_against_rest else scores
+        link: Link = "one_against_rest" if one_against_rest else "softmax"
+        return Readout(
+            self.classes_,
+            kind="binary" if len(self.classes_) == 2 else "multiclass",
+            link=link if self._loss().gives_probabilities else None,
+        )
+
+    def _check_gives_probabilities(self) -> None:
+        if not self._loss().gives_probabilities:
+            raise AttributeError(
+                f"loss={self.loss!r} gives scores, not probabilities. Use loss='logistic', or "
+                "wrap the classifier in sklearn.calibration.CalibratedClassifierCV."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -418,10 +362,7 @@ default="rbf"
         check_real("gradient_tol", self.gradient_tol, positive=True)
         check_integer("max_iter", self.max_iter, least=1)
         check_flag("warm_start", self.warm_start)
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, least=-_MOST_JOBS, most=_MOST_JOBS)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0: -1 is all cores, 1 a single thread.")
+        check_jobs(self.n_jobs)
 
     def _validate_training_data(
         self, X: Any, y: Any, sample_weight: Any
@@ -468,17 +409,8 @@ default="rbf"
         return each
 
     def _validate_rows(self, X: Any) -> Rows:
-        check_is_fitted(self)
         try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                reset=False,
-                ensure_min_samples=0,
-            )
+            return super()._validate_rows(X)
         except ValueError as error:
             if self._is_precomputed() and "features" in str(error):
                 raise ValueError(
@@ -486,7 +418,6 @@ default="rbf"
                     "training row, of which those of basis_indices_ are used."
                 ) from error
             raise
-        return canonical_rows(X)
 
     def _problems(self, labels: npt.NDArray[np.intp]) -> list[Problem]:
         loss, n_classes = self._loss(), len(self.classes_)
@@ -564,7 +495,9 @@ default="rbf"
             "n_iter_": int(sum(machine.n_iter for machine in grown)),
             "history_": history,
             "stop_reason_": grown[-1].stop_reason,
-            "model_": KernelExpansion(kernel, vectors, coef, intercept),
+            "model_": KernelExpansion(
+                kernel, vectors, coef, intercept, n_features=self.n_features_in_
+            ),
             "_stages": stages,
         }
 
@@ -623,7 +556,3 @@ default="rbf"
                 indices = -1 - places
         kept = basis.extend(vectors, indices, left, diagonal)
         return basis.column_coefficients(coef[kept], intercept)
-
-
-def _as_decision(scores: Array) -> Array:
-    return scores.ravel() if scores.shape[1] == 1 else scores

@@ -1,16 +1,16 @@
 // Kernel values between rows and basis vectors, in blocks: out(i, j) = k(x_i, b_j).
 //
 // A kernel here is a sum over features (a dot product, or a distance of coordinates) and a function
-// of that sum. Dense dot products go to BLAS a tile of rows at a time, and the function is applied
-// while the tile is in cache. Sparse rows meet the basis through its transpose, so the work follows
-// the entries that both have.
+// of that sum. Dense rows are summed a tile at a time, and the function is applied while the tile
+// is in cache. Sparse rows meet the basis through its transpose, so the work follows the entries
+// that both have.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
+#include <variant>
 
-#include "widemargin/blas.hpp"
-#include "widemargin/simd.hpp"
+#include "widemargin/vector_code.hpp"
 #include "widemargin/views.hpp"
 
 namespace widemargin {
@@ -20,7 +20,7 @@ struct LinearKernel {
   static constexpr bool sums_products = true;  // otherwise absolute differences
   double scale() const { return 1.0; }         // of every coordinate, before anything else
   template <class T>
-  void finish(T*, std::size_t) const {}
+  void finish(T*, std::size_t, const VectorCode<T>&) const {}
 };
 
 struct PolynomialKernel {
@@ -31,7 +31,7 @@ struct PolynomialKernel {
   static constexpr bool sums_products = true;
   double scale() const { return 1.0; }
   template <class T>
-  void finish(T* sums, std::size_t count) const {
+  void finish(T* sums, std::size_t count, const VectorCode<T>&) const {
     for (std::size_t j = 0; j < count; ++j) {
       double base = gamma * static_cast<double>(sums[j]) + coef0, power = 1.0;
       for (int left = degree; left > 0; left /= 2, base *= base) {
@@ -50,8 +50,8 @@ struct RbfKernel {
   static constexpr bool sums_products = true;
   double scale() const { return std::sqrt(gamma); }
   template <class T>
-  void finish(T* sums, std::size_t count) const {
-    exp_of_negative(sums, count);
+  void finish(T* sums, std::size_t count, const VectorCode<T>& code) const {
+    code.exp_of_negative(sums, count);
   }
 };
 
@@ -62,19 +62,21 @@ struct LaplacianKernel {
   static constexpr bool sums_products = false;
   double scale() const { return gamma; }
   template <class T>
-  void finish(T* sums, std::size_t count) const {
-    exp_of_negative(sums, count);
+  void finish(T* sums, std::size_t count, const VectorCode<T>& code) const {
+    code.exp_of_negative(sums, count);
   }
 };
+
+using AnyKernel = std::variant<LinearKernel, PolynomialKernel, RbfKernel, LaplacianKernel>;
 
 // out (rows x basis.rows); dense with dense, or sparse with sparse. Coordinates are moved and
 // scaled in the precision In that the data has, products are taken in the precision T of the
 // result.
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
-                  Matrix<T> out, const Blas& blas, int n_threads);
+                  Matrix<T> out, int n_threads);
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
-                  Matrix<T> out, const Blas& blas, int n_threads);
+                  Matrix<T> out, int n_threads);
 
 }  // namespace widemargin

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "widemargin/simd.hpp"
+#include "widemargin/vector_code.hpp"
 
 namespace widemargin {
 

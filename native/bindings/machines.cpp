@@ -1,0 +1,138 @@
+#include <nanobind/stl/variant.h>
+
+#include <cstring>
+#include <string>
+
+#include "arrays.hpp"
+#include "widemargin/machine.hpp"
+
+namespace widemargin::bindings {
+namespace {
+
+using namespace nb::literals;
+
+// The row of a NumPy array of floats, taken by its buffer: an ndarray argument would cost as much
+// as the prediction.
+class FloatRow {
+ public:
+  explicit FloatRow(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FORMAT | PyBUF_ND) != 0) {
+      PyErr_Clear();  // no buffer, or not contiguous: for the caller to convert
+      return;
+    }
+    held_ = true;
+    if (view_.ndim == 1 && view_.format != nullptr && view_.format[1] == '\0') {
+      if (view_.format[0] == 'f') single_ = static_cast<const float*>(view_.buf);
+      if (view_.format[0] == 'd') twofold_ = static_cast<const double*>(view_.buf);
+    }
+  }
+  ~FloatRow() {
+    if (held_) PyBuffer_Release(&view_);
+  }
+  FloatRow(const FloatRow&) = delete;
+  FloatRow& operator=(const FloatRow&) = delete;
+
+  bool is_float() const { return single_ != nullptr || twofold_ != nullptr; }
+  std::size_t size() const { return static_cast<std::size_t>(view_.shape[0]); }
+
+  template <class Use>
+  auto visit(const Use& use) const {
+    return single_ != nullptr ? use(contiguous(single_, 1, size()))
+                              : use(contiguous(twofold_, 1, size()));
+  }
+
+ private:
+  Py_buffer view_{};
+  bool held_ = false;
+  const float* single_ = nullptr;
+  const double* twofold_ = nullptr;
+};
+
+template <class T>
+std::int64_t best_of_one(const Machine<T>& machine, nb::handle x, bool check) {
+  const FloatRow row(x);
+  if (!row.is_float()) return -1;
+  if (row.size() != machine.features()) {
+    throw nb::value_error(("A row must have " + std::to_string(machine.features()) +
+                           " features, got " + std::to_string(row.size()) + ".")
+                              .c_str());
+  }
+  std::int64_t best = 0;
+  const auto bad =
+      row.visit([&](auto rows) { return machine.best(rows, &best, /*n_threads=*/1, check); });
+  if (bad >= 0) {
+    throw nb::value_error("The row contains NaN or infinity, or a value too large for the dtype.");
+  }
+  return best;
+}
+
+template <class Out, class T, class Input, class View>
+void bind_scores(nb::class_<Machine<T>>& machine, const View& view) {
+  machine.def(
+      "scores",
+      [view](const Machine<T>& self, const Input& input, Array2<Out> out, int n_threads,
+             bool check) {
+        const auto rows = view(input);
+        require(rows.columns == self.features(), "rows have other features than the machine");
+        require(out.shape(0) == rows.rows && out.shape(1) == self.outputs(),
+                "out has the wrong shape");
+        nb::gil_scoped_release unlocked;
+        return self.scores(rows, as_matrix(out), n_threads, check);
+      },
+      "rows"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "check"_a);
+}
+
+template <class T, class Input, class View>
+void bind_rows(nb::class_<Machine<T>>& machine, const View& view) {
+  bind_scores<float, T, Input>(machine, view);
+  bind_scores<double, T, Input>(machine, view);
+  machine.def(
+      "best",
+      [view](const Machine<T>& self, const Input& input, Array1<std::int64_t> out, int n_threads,
+             bool check) {
+        const auto rows = view(input);
+        require(rows.columns == self.features(), "rows have other features than the machine");
+        require(out.shape(0) == rows.rows, "out has the wrong length");
+        nb::gil_scoped_release unlocked;
+        return self.best(rows, out.data(), n_threads, check);
+      },
+      "rows"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "check"_a);
+}
+
+template <class T>
+void bind_machine(nb::module_& m, const char* name) {
+  nb::class_<Machine<T>> machine(m, name);
+  machine.def(
+      "__init__",
+      [](Machine<T>* self, Array2<const double> coef, Array1<const double> intercept) {
+        require(coef.shape(1) == intercept.shape(0), "coef and intercept differ in outputs");
+        new (self) Machine<T>(as_matrix(coef), as_span(intercept), *instruction_sets().front());
+      },
+      "coef"_a.noconvert(), "intercept"_a.noconvert());
+  machine.def(
+      "__init__",
+      [](Machine<T>* self, const AnyKernel& kernel, Array2<const double> basis,
+         Array2<const double> coef, Array1<const double> intercept) {
+        require(coef.shape(1) == intercept.shape(0), "coef and intercept differ in outputs");
+        require(coef.shape(0) == basis.shape(0), "basis and coef differ in vectors");
+        new (self) Machine<T>(kernel, as_matrix(basis), as_matrix(coef), as_span(intercept),
+                              *instruction_sets().front());
+      },
+      "kernel"_a, "basis"_a.noconvert(), "coef"_a.noconvert(), "intercept"_a.noconvert());
+  machine.def_prop_ro("products_per_row", &Machine<T>::products_per_row);
+  machine.def("best_of_one", &best_of_one<T>, "x"_a.none(), "check"_a);
+  bind_rows<T, Array2<const float>>(machine, as_matrix<const float>);
+  bind_rows<T, Array2<const double>>(machine, as_matrix<const double>);
+  bind_rows<T, CsrArrays<float>>(machine, [](const CsrArrays<float>& rows) { return rows.view(); });
+  bind_rows<T, CsrArrays<double>>(machine,
+                                  [](const CsrArrays<double>& rows) { return rows.view(); });
+}
+
+}  // namespace
+
+void bind_machines(nb::module_& m) {
+  bind_machine<float>(m, "MachineFloat32");
+  bind_machine<double>(m, "MachineFloat64");
+}
+
+}  // namespace widemargin::bindings

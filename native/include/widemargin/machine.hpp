@@ -1,0 +1,183 @@
+// Prediction: kernel values, coefficients and the choice of the best class in one pass over a few
+// rows at a time, so that nothing but the answer leaves the cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "widemargin/kernels.hpp"
+#include "widemargin/vector_code.hpp"
+#include "widemargin/views.hpp"
+
+namespace widemargin {
+
+constexpr std::size_t kTileRows = 32;   // with their kernel values they stay in the cache
+constexpr std::size_t kAlignment = 64;  // bytes of a cache line, and of the widest register
+
+template <class T>
+struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <class U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{kAlignment}));
+  }
+  void deallocate(T* pointer, std::size_t) {
+    ::operator delete(pointer, std::align_val_t{kAlignment});
+  }
+  friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) { return true; }
+};
+template <class T>
+using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+
+// The right operand of VectorCode's sums: `inner` x `columns`, padded with zeros.
+template <class T>
+class PackedTable {
+ public:
+  // value(f, j) is the entry of row f and column j.
+  template <class Value>
+  PackedTable(std::size_t inner, std::size_t columns, const PanelShape& shape, const Value& value);
+
+  T at(std::size_t f, std::size_t j) const { return values_[place(f, j)]; }
+  std::size_t inner() const { return inner_; }
+  std::size_t columns() const { return columns_; }  // padded
+  Sums<T> sums(const T* left, std::size_t left_stride, std::size_t rows, T* out) const {
+    return {left, left_stride, rows, inner_, values_.data(), columns_, T(1), nullptr, nullptr, out};
+  }
+
+ private:
+  std::size_t place(std::size_t f, std::size_t j) const {
+    const PanelShape::Panel panel = shape_.panel_of(j, columns_);
+    return panel.start * inner_ + f * panel.width + (j - panel.start);
+  }
+
+  PanelShape shape_;
+  std::size_t inner_, columns_;
+  AlignedVector<T> values_;
+};
+
+// Room for the tiles that one thread works on.
+template <class T>
+struct Scratch {
+  AlignedVector<T> rows, norms, sums, scores;
+  std::vector<std::int32_t> indices;  // and values, of the entries of a sparse row
+  std::vector<T> values;
+};
+
+// Sums over the features of rows and the columns of a table, a tile of rows at a time:
+//   products             x.b
+//   squared_distances    |x - b|^2, by |x|^2 + |b|^2 - 2 x.b where that loses no digits: for
+//   columns
+//                        of small norms, as rows of large ones are far from them
+//   absolute_distances   |x - b|_1
+// Rows are scaled, and moved to an origin near the columns where distances are wanted: so they lose
+// no digits to a common offset of the data, and no square over- or underflows on the way.
+template <class T>
+class FeatureSums {
+ public:
+  enum class Of { products, squared_distances, absolute_distances };
+
+  // `columns` has a row of features for each column of the table.
+  template <class In>
+  FeatureSums(Of of, Matrix<const In> columns, double scale, const VectorCode<T>& code);
+
+  std::size_t features() const { return table_.inner(); }
+  std::size_t columns() const { return table_.columns(); }  // padded
+
+  // out (count x columns()) for rows [first, first + count), plus column_start where it is given
+  // (of products only). Returns the first row, counted from `first`, that has a number which is not
+  // finite once it is moved, scaled and rounded to T, or `count`; not looked for unless `check`.
+  template <class Rows>
+  std::size_t add_up(const Rows& rows, std::size_t first, std::size_t count, bool check,
+                     const T* column_start, Scratch<T>& scratch, T* out) const;
+
+ private:
+  template <class In>
+  T place(const Matrix<const In>& rows, std::size_t i, T* out) const;
+  template <class In>
+  T place(const SparseMatrix<In>& rows, std::size_t i, T* out) const;
+  template <class In>
+  bool place_entries(const SparseMatrix<In>& rows, std::size_t i, Scratch<T>& scratch,
+                     T& norm) const;
+  void sum_tile(const T* rows, const T* norms, std::size_t count, const T* column_start,
+                T* out) const;
+  void add_norms(Sums<T>& sums, const T* row_norms) const;
+
+  Of of_;
+  double scale_;
+  const VectorCode<T>* code_;
+  std::vector<double> origin_;                // empty: zeros
+  std::vector<T> origin_rounded_;             // the same numbers
+  std::vector<std::int32_t> origin_entries_;  // features where it is not zero
+  PackedTable<T> table_;
+  AlignedVector<T> norms_;  // of the columns
+  bool by_products_;
+};
+
+// Kernel values of tiles of rows with basis vectors.
+template <class T>
+class PreparedBasis {
+ public:
+  template <class In>
+  PreparedBasis(const AnyKernel& kernel, Matrix<const In> basis, const VectorCode<T>& code);
+
+  std::size_t features() const { return sums_.features(); }
+  std::size_t columns() const { return sums_.columns(); }  // padded; values there mean nothing
+
+  // As FeatureSums::add_up.
+  template <class Rows>
+  std::size_t values(const Rows& rows, std::size_t first, std::size_t count, bool check,
+                     Scratch<T>& scratch, T* out) const;
+
+ private:
+  AnyKernel kernel_;
+  const VectorCode<T>* code_;
+  FeatureSums<T> sums_;
+};
+
+template <class T>
+class Machine {
+ public:
+  // Without a kernel: a linear map of `coef.rows` features.
+  Machine(Matrix<const double> coef, std::span<const double> intercept,
+          const InstructionSet& instructions);
+  Machine(const AnyKernel& kernel, Matrix<const double> basis, Matrix<const double> coef,
+          std::span<const double> intercept, const InstructionSet& instructions);
+
+  std::size_t features() const;
+  std::size_t outputs() const { return outputs_; }
+  std::size_t products_per_row() const;
+
+  // Rows: Matrix<const float>, Matrix<const double>, SparseMatrix<float> or SparseMatrix<double>.
+  // Returns the first row with a number that is not finite, or too large for T, or -1; rows are not
+  // looked through unless `check`.
+  template <class Rows, class Out>
+  std::ptrdiff_t scores(const Rows& rows, Matrix<Out> out, int n_threads, bool check) const;
+  // The number of the largest score, the first of equal ones; of a single score, whether it is
+  // positive.
+  template <class Rows>
+  std::ptrdiff_t best(const Rows& rows, std::int64_t* out, int n_threads, bool check) const;
+
+ private:
+  template <class Rows, class Emit>
+  std::ptrdiff_t run(const Rows& rows, int n_threads, bool check, const Emit& emit) const;
+
+  // What becomes of kernel values.
+  struct Weighing {
+    PreparedBasis<T> basis;
+    PackedTable<T> coef;
+  };
+
+  const VectorCode<T>* code_;
+  std::size_t outputs_;
+  AlignedVector<T> intercept_;  // padded with minus infinity
+  std::variant<FeatureSums<T>, Weighing> way_;
+};
+
+}  // namespace widemargin

@@ -1,0 +1,118 @@
+// The innermost loops, compiled once for each instruction set; which one runs is decided when the
+// library loads, so a build made on one machine runs on another.
+//
+// Their pattern: sums over an inner index of something of a left and a right operand. The left one
+// is rows as they are. The right one is packed: its columns are padded to whole vector registers,
+// or to half of one, and cut into panels of a few registers, each panel contiguous.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace widemargin {
+
+// How columns are cut: panels of three registers, then one of the whole registers that remain, then
+// one of half a register.
+struct PanelShape {
+  std::size_t lanes;  // numbers in a register
+  std::size_t least;  // columns come in multiples of this: half a register, where there is such
+
+  std::size_t padded(std::size_t columns) const {
+    return columns == 0 ? least : (columns + least - 1) / least * least;
+  }
+
+  struct Panel {
+    std::size_t start, width;
+  };
+  // The panel that column j is in.
+  Panel panel_of(std::size_t j, std::size_t columns) const {
+    const std::size_t full = 3 * lanes, rest = columns % full, whole = rest / lanes * lanes;
+    if (j < columns - rest) return {j / full * full, full};
+    if (j < columns - rest + whole) return {columns - rest, whole};
+    return {columns - rest + whole, rest - whole};
+  }
+};
+
+// out(r, j) = factor * sum_f term(left(r, f), right(f, j)) + row_start(r) + column_start(j)
+template <class T>
+struct Sums {
+  const T* left;
+  std::size_t left_stride;
+  std::size_t rows;
+  std::size_t inner;
+  const T* packed;
+  std::size_t columns;    // padded; also the distance between rows of `out`
+  T factor;               // where it is not 1, products only
+  const T* row_start;     // null: zeros
+  const T* column_start;  // null: zeros
+  T* out;
+};
+
+// A row of the left operand by its entries that are not zero.
+template <class T>
+struct SparseEntries {
+  const std::int32_t* indices;
+  const T* values;
+  std::size_t count;
+};
+
+template <class T>
+struct VectorCode {
+  PanelShape shape;
+
+  void (*products)(const Sums<T>&);
+  void (*squared_differences)(const Sums<T>&);
+  void (*absolute_differences)(const Sums<T>&);
+  // `products` of a single row; `left` of the sums is not looked at.
+  void (*sparse_products)(const SparseEntries<T>&, const Sums<T>&);
+
+  // out[f] = (row[f] - origin[f]) * scale, in the wider of the two precisions and then rounded to
+  // T; a null origin is zeros. Returns the sum of the squares.
+  T (*place_float)(const float* row, const T* origin, T scale, std::size_t count, T* out);
+  T (*place_double)(const double* row, const double* origin, double scale, std::size_t count,
+                    T* out);
+
+  // values[i] = exp(-values[i]); below 0 counts as 0, and underflow gives 0. Within 2 units in the
+  // last place.
+  void (*exp_of_negative)(T* values, std::size_t count);
+  // For each row of `columns` padded scores the number of the largest of the first `count`, the
+  // first of equal ones; padding is minus infinity. Scores that are not numbers give some class.
+  void (*largest)(const T* scores, std::size_t rows, std::size_t columns, std::size_t count,
+                  std::int64_t* out);
+};
+
+struct InstructionSet {
+  const char* name;  // "avx512", "avx2" or "baseline"
+  VectorCode<float> single_precision;
+  VectorCode<double> double_precision;
+};
+
+template <class T>
+const VectorCode<T>& code_of(const InstructionSet& set);
+template <>
+inline const VectorCode<float>& code_of(const InstructionSet& set) {
+  return set.single_precision;
+}
+template <>
+inline const VectorCode<double>& code_of(const InstructionSet& set) {
+  return set.double_precision;
+}
+
+// What this CPU can run, the widest first.
+std::span<const InstructionSet* const> instruction_sets();
+
+// The widest one.
+template <class T>
+const VectorCode<T>& vector_code() {
+  return code_of<T>(*instruction_sets().front());
+}
+
+inline void exp_of_negative(float* values, std::size_t count) {
+  vector_code<float>().exp_of_negative(values, count);
+}
+inline void exp_of_negative(double* values, std::size_t count) {
+  vector_code<double>().exp_of_negative(values, count);
+}
+
+}  // namespace widemargin

@@ -1,0 +1,192 @@
+"""The compiled predictor: a fitted machine with nothing left but arithmetic."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin._parameters import check_choice, check_flag, check_jobs
+from widemargin._rows import canonical_rows
+from widemargin._threads import thread_count
+from widemargin.kernels import Rows
+from widemargin.models import Model
+from widemargin.readouts import Readout
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class CompiledPredictor:
+    """Predicts like the machine it was made of, without scikit-learn's checks on the way.
+
+    Made by the method ``compile`` of an estimator. Several threads may use one at the same time.
+
+    Parameters
+    ----------
+    model : Model
+    readout : Readout
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the arithmetic. Rows of the other precision are converted.
+    n_jobs : int, default=1
+        Number of threads. -1 is all cores.
+    check : bool, default=True
+        Whether NaN and infinity in rows are looked for, which are an error. Shapes and types
+        are checked in any case.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    dtype : numpy dtype
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifier(max_basis=5, C=10, random_state=0).fit(X, y)
+    >>> predictor = machine.compile()
+    >>> predictor.predict_one(X[0])
+    0
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        readout: Readout,
+        *,
+        dtype: str = "float32",
+        n_jobs: int | None = 1,
+        check: bool = True,
+    ) -> None:
+        if isinstance(dtype, (type, np.dtype)):
+            dtype = np.dtype(dtype).name
+        check_choice("dtype", dtype, ("float32", "float64"))
+        check_jobs(n_jobs)
+        check_flag("check", check)
+        if readout.n_outputs != model.n_outputs:
+            raise ValueError(
+                f"The model has {model.n_outputs} scores, the readout is one of "
+                f"{readout.n_outputs}."
+            )
+        self.dtype = np.dtype(dtype)
+        self.classes_ = readout.classes
+        self.n_features_in_ = model.n_features
+        self._model = model
+        self._readout = readout
+        self._n_threads = thread_count(n_jobs)
+        self._check = bool(check)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        # What predict_one needs, found once: a look-up is a good part of its time.
+        machine = self._model.machine(self.dtype)
+        self._labels = self.classes_.tolist()
+        single_label = self._readout.kind != "multilabel"
+        self._best_of_one = machine.best_of_one if single_label and machine is not None else None
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,), or (n_samples, n_labels) of 0 and 1 for multi-label
+        """
+        if self._readout.kind == "multilabel":
+            return self._readout.indicators(self._scores(X))
+        rows = self._rows(X)
+        best = self._model.best(rows, self._n_threads, dtype=self.dtype, check=self._check)
+        return self._readout.labels_of(best)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+        """
+        return self._readout.decision(self._scores(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes, where the machine has them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        if self._readout.link is None:
+            raise AttributeError("This machine gives scores, not probabilities.")
+        return np.exp(self._readout.log_probabilities(self._scores(X)))
+
+    def predict_one(self, x: Any) -> Any:
+        """Return the class of a single row, as a Python object.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            Fastest as a NumPy array of floats.
+
+        Returns
+        -------
+        label : int, str or whatever the labels are; an array of 0 and 1 for multi-label
+        """
+        if self._best_of_one is not None:
+            number = self._best_of_one(x, self._check)
+            if number >= 0:
+                return self._labels[number]
+        # Not an array of floats that the native code takes as it is.
+        row = np.asarray(x)
+        if row.ndim != 1:
+            raise ValueError(
+                f"predict_one takes a single row of {self.n_features_in_} features, got an array "
+                f"of shape {row.shape}."
+            )
+        (label,) = self.predict(row[np.newaxis])
+        return label if isinstance(label, np.ndarray) else np.asarray(label).item()
+
+    def _scores(self, X: Any) -> Array:
+        rows = self._rows(X)
+        return self._model.scores(rows, self._n_threads, dtype=self.dtype, check=self._check)
+
+    def _rows(self, X: Any) -> Rows:
+        """Return rows of numbers, in the form that models take."""
+        rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X must have shape (n_rows, {self.n_features_in_}), got {rows.shape}."
+            )
+        if rows.dtype not in (np.float32, np.float64):
+            rows = _as_numbers(rows)
+        return canonical_rows(rows) if sp.issparse(rows) else np.ascontiguousarray(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_best_of_one"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+
+
+def _as_numbers(rows: Rows) -> Rows:
+    is_number = rows.dtype.kind in "biuf" or (
+        # Columns of several types; strings that look like numbers are none.
+        rows.dtype.kind == "O" and all(isinstance(value, (Real, np.bool_)) for value in rows.flat)
+    )
+    if not is_number:
+        raise TypeError(f"X must hold numbers, got an array of dtype {rows.dtype}.")
+    return rows.astype(np.float64)  # integers may be longer than float32 holds

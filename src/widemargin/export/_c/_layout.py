@@ -1,0 +1,216 @@
+"""What a C file holds: the tables of a model, and the precision that its arithmetic needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin.export._c._precision import (
+    DOUBLE,
+    Form,
+    as_dense,
+    as_sparse,
+    fitting,
+    least_precision,
+    least_sums,
+    rounded,
+)
+from widemargin.export._c._text import Table, unsigned
+from widemargin.kernels import RBF, Kernel, Laplacian, Polynomial, Precomputed, Rows
+from widemargin.models import KernelExpansion, LinearMap, Model
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_FEW_ENTRIES = 0.25  # share of entries below which a basis is smaller, and faster, sparse
+_MANY_FEATURES = 0.75  # share of features above which a linear model keeps them all
+_LARGEST = 32767  # of a quantised number
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A model as a C file holds it.
+
+    Attributes
+    ----------
+    model : Model
+        With the numbers as they are in the tables.
+    form : {"linear", "precomputed", "dense", "sparse"}
+    tables : list of Table
+    sums : {"float32", "float64"}
+        Precision of kernel values and scores while they are summed.
+    quantized : bool
+    basis_scale : float
+        What the entries of a sparse quantised basis are multiples of.
+    n_entries : int
+        Basis vectors; for a linear model, the features that count.
+    """
+
+    model: Model
+    form: Form
+    tables: list[Table]
+    sums: str
+    quantized: bool
+    basis_scale: float
+    n_entries: int
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel, if the model has one."""
+        return self.model.kernel if isinstance(self.model, KernelExpansion) else None
+
+    def item_type(self, suffix: str) -> str:
+        """Return the C type of the numbers of a table."""
+        return next(table.item_type for table in self.tables if table.suffix == suffix)
+
+    @property
+    def skips_features(self) -> bool:
+        """Whether a linear model has features that count for nothing, and are left out."""
+        return self.form == "linear" and self.n_entries < self.model.n_features
+
+
+def lay_out(model: Model, dtype: str, quantize: str | None, rows: Rows | None) -> Layout:
+    """Return the layout of a model.
+
+    Parameters
+    ----------
+    model : Model
+    dtype : {"float32", "float64"}
+        Precision of rows and scores. Where single precision would not keep the scores to 1e-5 of
+        the largest, because large coefficients cancel, sums and tables are of double precision
+        all the same.
+    quantize : {None, "int16"}
+    rows : array or CSR matrix, or None
+        What precision is measured on; None is the basis vectors and points between them.
+    """
+    form = _form(model)
+    if quantize is not None:
+        return _quantized(model, form, dtype, rows)
+    precision = DOUBLE if dtype == "float64" else least_precision(model, form, rows)
+    model = rounded(model, precision)
+    coef, kept = _coefficient_rows(model, form)
+    tables = [*kept, *_basis_tables(model, form, np.dtype(precision.basis))]
+    tables.append(Table.of("coef", coef.astype(precision.coef)))
+    tables.append(Table.of("intercept", model.intercept.astype(precision.coef)))
+    return Layout(model, form, tables, precision.sums, False, 1.0, len(coef))
+
+
+def _form(model: Model) -> Form:
+    if isinstance(model, LinearMap):
+        return "linear"
+    if not isinstance(model, KernelExpansion):
+        raise TypeError(f"A model of type {type(model).__name__} has no C form.")
+    if isinstance(model.kernel, Precomputed):
+        return "precomputed"
+    if not isinstance(model.kernel, (RBF, Laplacian, Polynomial)):
+        raise TypeError(f"The kernel {model.kernel!r} has no C form.")
+    n_entries = model.basis.nnz if sp.issparse(model.basis) else np.count_nonzero(model.basis)
+    few = n_entries < _FEW_ENTRIES * model.n_basis * model.n_features
+    return "sparse" if few else "dense"
+
+
+def _coefficient_rows(model: Any, form: Form) -> tuple[Array, list[Table]]:
+    """Return the coefficients, without features of a linear model that count for nothing."""
+    if form != "linear":
+        return model.coef, []
+    used = np.flatnonzero(model.coef.any(axis=1))
+    if len(used) > _MANY_FEATURES * len(model.coef):
+        return model.coef, []
+    return model.coef[used], [Table.of("features", unsigned(used))]
+
+
+def _basis_tables(model: Any, form: Form, dtype: Any) -> list[Table]:
+    if form == "linear":
+        return []
+    if form == "precomputed":
+        return [Table.of("rows", unsigned(model.basis))]
+    if form == "dense":
+        return [Table.of("basis", as_dense(model.basis).astype(dtype))]
+    basis = as_sparse(model.basis)
+    return [*_places(basis), Table.of("basis", basis.data.astype(dtype))]
+
+
+def _places(basis: Rows) -> list[Table]:
+    return [
+        Table.of("starts", unsigned(basis.indptr)),
+        Table.of("features", unsigned(basis.indices)),
+    ]
+
+
+def _quantized(model: Any, form: Form, dtype: str, rows: Rows | None) -> Layout:
+    intercept = fitting(model.intercept, dtype)
+    scales = fitting(np.abs(model.coef).max(axis=0, initial=0.0) / _LARGEST, dtype)
+    scales[scales == 0] = 1.0
+    steps = np.rint(model.coef / scales).clip(-_LARGEST, _LARGEST)
+    numbers: dict[str, Any] = {"coef": steps * scales, "intercept": intercept}
+    tables, basis_scale = _basis_tables(model, form, np.float64), 1.0
+    if form == "dense":
+        tables, numbers["basis"] = _quantized_dense(model.basis, dtype)
+    elif form == "sparse":
+        tables, numbers["basis"], basis_scale = _quantized_sparse(model.basis, dtype)
+    quantized = replace(model, **numbers)
+    kept, places = _coefficient_rows(replace(quantized, coef=steps), form)
+    tables = [*places, *tables, Table.of("coef", kept.astype(np.int16))]
+    tables.append(Table.of("coef_scale", scales.astype(dtype)))
+    tables.append(Table.of("intercept", intercept.astype(dtype)))
+    sums = dtype if dtype == "float64" else least_sums(quantized, form, rows)
+    return Layout(quantized, form, tables, sums, True, basis_scale, len(kept))
+
+
+def _quantized_dense(basis: Rows, dtype: str) -> tuple[list[Table], Array]:
+    """Return tables of ``offset + scale * step``, with an offset and a scale for each feature."""
+    basis = as_dense(basis)
+    low, high = basis.min(axis=0, initial=np.inf), basis.max(axis=0, initial=-np.inf)
+    if len(basis) == 0:
+        low = high = np.zeros(basis.shape[1])
+    offset, scale = (low + high) / 2, (high - low) / (2 * _LARGEST)
+    for feature, values in enumerate(basis.T):
+        step = _grid_step(values)
+        if step is not None:
+            offset[feature], scale[feature] = low[feature], step
+    offset, scale = fitting(offset, dtype), fitting(scale, dtype)
+    scale[scale == 0] = 1.0
+    steps = np.rint((basis - offset) / scale).clip(-_LARGEST, _LARGEST)
+    tables = [
+        Table.of("basis", steps.astype(np.int16)),
+        Table.of("scale", scale.astype(dtype)),
+        Table.of("offset", offset.astype(dtype)),
+    ]
+    return tables, offset + scale * steps
+
+
+def _quantized_sparse(basis: Rows, dtype: str) -> tuple[list[Table], Rows, float]:
+    """Return tables of multiples of one scale: zeros stay zeros, and wide models small."""
+    basis = as_sparse(basis)
+    largest = np.abs(basis.data).max(initial=0.0)
+    step = _grid_step(np.append(basis.data, 0.0))
+    if step is None or largest > _LARGEST * step:
+        step = largest / _LARGEST
+    scale = float(fitting(np.array(step or 1.0), dtype))
+    steps = np.rint(basis.data / scale).clip(-_LARGEST, _LARGEST)
+    basis.data = steps * scale
+    return [*_places(basis), Table.of("basis", steps.astype(np.int16))], basis, scale
+
+
+def _grid_step(values: Array) -> float | None:
+    """Return what all differences of these values are multiples of, if int16 can count them.
+
+    Pixels and counts lie on such grids. They are then kept without loss, in few digits. Euclid's
+    algorithm on all differences at once finds the step.
+    """
+    gaps = np.diff(np.unique(values))
+    if len(gaps) == 0:
+        return None
+    spread = float(gaps.sum())
+    least, slack = spread / _LARGEST, 1e-6 * spread
+    step = float(gaps.min())
+    while step >= least:
+        rest = np.abs(gaps - np.rint(gaps / step) * step)
+        rest = rest[rest > slack]
+        if len(rest) == 0:
+            return spread / round(spread / step)
+        step = float(rest.min())
+    return None

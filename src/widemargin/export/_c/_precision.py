@@ -1,0 +1,181 @@
+"""How precise a C file must be: single precision, unless the scores show that it loses too much.
+
+Coefficients of a hard problem are large and cancel. What that costs is measured, by summing as the
+C code sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin.kernels import Laplacian, Polynomial, Precomputed, Rows
+from widemargin.models import SINGLE_PRECISION_LOSS, KernelExpansion
+
+Array: TypeAlias = npt.NDArray[Any]
+Form: TypeAlias = Literal["linear", "precomputed", "dense", "sparse"]
+
+_SAMPLE_ROWS = 128
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Types of the numbers in tables, and of the arithmetic with them."""
+
+    basis: str
+    coef: str
+    sums: str
+
+
+SINGLE = Precision("float32", "float32", "float32")
+MIXED = Precision("float32", "float64", "float64")
+DOUBLE = Precision("float64", "float64", "float64")
+
+
+def least_precision(model: Any, form: Form, rows: Rows | None) -> Precision:
+    """Return the least precision that keeps the scores of rows of single precision.
+
+    Parameters
+    ----------
+    model : Model
+    form : {"linear", "precomputed", "dense", "sparse"}
+    rows : array or CSR matrix, or None
+        What to measure on; None is the basis vectors and the points between two of them.
+    """
+    if rows is None and form == "linear":
+        return SINGLE
+    if rows is None and form == "precomputed":
+        return MIXED  # nothing is known of the rows, so that nothing is risked
+    sample = _sample(model, rows)
+    exact = model.scores(sample)
+    allowed = SINGLE_PRECISION_LOSS * np.abs(exact).max(initial=0)
+    try:
+        single = rounded(model, SINGLE)
+    except ValueError:  # numbers beyond single precision
+        return DOUBLE
+    if np.abs(_single_scores(single, form, sample) - exact).max(initial=0) <= allowed:
+        return SINGLE
+    mixed = rounded(model, MIXED)
+    if np.abs(mixed.scores(sample) - exact).max(initial=0) <= allowed:
+        return MIXED
+    return DOUBLE
+
+
+def least_sums(model: Any, form: Form, rows: Rows | None) -> str:
+    """Return the least precision of sums, for a model whose numbers are what they are."""
+    if rows is None and form in ("linear", "precomputed"):
+        return "float32" if form == "linear" else "float64"
+    sample = _sample(model, rows)
+    exact = model.scores(sample)
+    error = np.abs(_single_scores(model, form, sample) - exact).max(initial=0)
+    return "float32" if error <= SINGLE_PRECISION_LOSS * np.abs(exact).max(initial=0) else "float64"
+
+
+def rounded(model: Any, precision: Precision) -> Any:
+    """Return the model with numbers that the types of the tables can hold."""
+    numbers: dict[str, Any] = {
+        "coef": fitting(model.coef, precision.coef),
+        "intercept": fitting(model.intercept, precision.coef),
+    }
+    if isinstance(model, KernelExpansion) and not isinstance(model.kernel, Precomputed):
+        if sp.issparse(model.basis):
+            numbers["basis"] = as_sparse(model.basis)
+            numbers["basis"].data = fitting(numbers["basis"].data, precision.basis)
+        else:
+            numbers["basis"] = fitting(model.basis, precision.basis)
+    return replace(model, **numbers)
+
+
+def fitting(values: Array, dtype: str) -> Array:
+    """Return numbers rounded to a type, as float64; one that it cannot hold is an error."""
+    with np.errstate(over="ignore"):
+        near = np.asarray(values).astype(dtype).astype(np.float64)
+    if not np.isfinite(near).all():
+        raise ValueError(
+            f"The model has numbers that {dtype} cannot hold. Export it with dtype='float64', and "
+            "check the scale of the features."
+        )
+    return near
+
+
+def as_dense(rows: Rows) -> Array:
+    """Return rows as an array of float64."""
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+
+
+def as_sparse(rows: Rows) -> Rows:
+    """Return rows as a new CSR matrix of float64, without zeros."""
+    rows = sp.csr_matrix(rows, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def _sample(model: Any, rows: Rows | None) -> Array:
+    """Return some rows that single precision holds exactly."""
+    if rows is None:
+        return np.asarray(model.probes(), dtype=np.float64)
+    places = np.linspace(0, rows.shape[0] - 1, min(_SAMPLE_ROWS, rows.shape[0])).astype(np.intp)
+    some = as_dense(rows[np.unique(places)])
+    return np.ascontiguousarray(some.astype(np.float32).astype(np.float64))
+
+
+def _single_scores(model: Any, form: Form, rows: Array) -> Array:
+    """Return scores that are summed as the C code sums them, in single precision."""
+    rows = rows.astype(np.float32)
+    scores = np.tile(model.intercept.astype(np.float32), (len(rows), 1))
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        values = rows if form == "linear" else _single_values(model, form, rows)
+        for column, coef in zip(values.T, model.coef.astype(np.float32), strict=True):
+            scores += column[:, np.newaxis] * coef
+    return np.where(np.isfinite(scores), scores.astype(np.float64), np.inf)
+
+
+def _single_values(model: Any, form: Form, rows: Array) -> Array:
+    if form == "precomputed":
+        return np.asarray(rows[:, model.basis])
+    kernel = model.kernel
+    sums = _sparse_sums(model, rows) if form == "sparse" else _dense_sums(model, rows)
+    if isinstance(kernel, Polynomial):
+        base = np.float32(kernel.gamma) * sums + np.float32(kernel.coef0)
+        return np.asarray(base**kernel.degree)
+    return np.asarray(np.exp(-np.float32(kernel.gamma) * sums))
+
+
+def _dense_sums(model: Any, rows: Array) -> Array:
+    sums = np.empty((len(rows), model.n_basis), dtype=np.float32)
+    for number, vector in enumerate(as_dense(model.basis).astype(np.float32)):
+        if isinstance(model.kernel, Polynomial):
+            terms = rows * vector
+        elif isinstance(model.kernel, Laplacian):
+            terms = np.abs(rows - vector)
+        else:
+            terms = (rows - vector) ** 2
+        sums[:, number] = np.cumsum(terms, axis=1)[:, -1]
+    return sums
+
+
+def _sparse_sums(model: Any, rows: Array) -> Array:
+    basis = as_sparse(model.basis)
+    sums = np.empty((len(rows), model.n_basis), dtype=np.float32)
+    start = np.zeros((len(rows), 1), np.float32)
+    if isinstance(model.kernel, Laplacian):
+        start = np.cumsum(np.abs(rows), axis=1)[:, -1:]
+    elif not isinstance(model.kernel, Polynomial):
+        start = np.cumsum(rows * rows, axis=1)[:, -1:]
+    for number in range(model.n_basis):
+        entries = slice(basis.indptr[number], basis.indptr[number + 1])
+        here = rows[:, basis.indices[entries]]
+        there = basis.data[entries].astype(np.float32)
+        if isinstance(model.kernel, Polynomial):
+            terms = here * there
+        elif isinstance(model.kernel, Laplacian):
+            terms = np.abs(here - there) - np.abs(here)
+        else:
+            terms = there * (there - 2 * here)
+        sums[:, number] = np.cumsum(np.hstack([start, terms]), axis=1)[:, -1]
+    return sums

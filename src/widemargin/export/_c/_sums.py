@@ -1,0 +1,160 @@
+"""The loops of a C file: how a row becomes scores.
+
+One basis vector is taken at a time: its kernel value, then its share of every score. So the only
+memory is one array of sums.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+from widemargin.export._c._layout import Layout
+from widemargin.export._c._text import literal
+from widemargin.kernels import RBF, Laplacian, Polynomial
+
+_SUMS = """\
+${linkage}void ${worker}(const $real x[], $wide sums[])
+{
+$locals\
+    int output;
+    for (output = 0; output < ${macro}_N_OUTPUTS; ++output)
+        sums[output] = $start;
+$body\
+$finish\
+}
+
+"""
+
+
+def sums_text(layout: Layout) -> str:
+    """Return the function that computes the scores, with names left open as in the template."""
+    words = {
+        "start": "0" if layout.quantized else "${name}_intercept[output]",
+        "locals": "",
+        "body": "    (void)x;\n",
+        "finish": "",
+    }
+    if layout.quantized:
+        words["finish"] = (
+            "    for (output = 0; output < ${macro}_N_OUTPUTS; ++output)\n"
+            "        sums[output] = sums[output] * ${name}_coef_scale[output]\n"
+            "            + ${name}_intercept[output];\n"
+        )
+    if layout.n_entries:
+        is_linear = layout.form == "linear"
+        words["locals"], words["body"] = _linear(layout) if is_linear else _expansion(layout)
+    return Template(_SUMS).safe_substitute(words)
+
+
+def _counter(count: int) -> str:
+    return "int" if count < 1 << 15 else "long"  # int may be of 16 bits
+
+
+def _linear(layout: Layout) -> tuple[str, str]:
+    coef = "(${wide})*coef++" if layout.quantized else "*coef++"
+    place = "${name}_features[entry]" if layout.skips_features else "entry"
+    variables = (
+        f"    const {layout.item_type('coef')} *coef = ${{name}}_coef;\n"
+        f"    {_counter(layout.n_entries)} entry;\n"
+    )
+    body = (
+        f"    for (entry = 0; entry < {layout.n_entries}; ++entry)"
+        f" {{\n        const $wide value = x[{place}];\n"
+        "        for (output = 0; output < ${macro}_N_OUTPUTS; ++output)\n"
+        f"            sums[output] += value * {coef};\n    }}\n"
+    )
+    return variables, body
+
+
+def _expansion(layout: Layout) -> tuple[str, str]:
+    coef = "(${wide})*coef++" if layout.quantized else "*coef++"
+    variables = (
+        f"    const {layout.item_type('coef')} *coef = ${{name}}_coef;\n"
+        f"    {_counter(layout.n_entries)} vector;\n"
+    )
+    before = ""
+    if layout.form == "precomputed":
+        similarity = "        const $wide kernel = x[${name}_rows[vector]];\n"
+    elif layout.form == "dense":
+        variables += (
+            f"    const {layout.item_type('basis')} *basis = ${{name}}_basis;\n"
+            f"    {_counter(layout.model.n_features)} feature;\n"
+        )
+        similarity = _dense_similarity(layout)
+    else:
+        more, before, similarity = _sparse_similarity(layout)
+        variables += more
+    body = (
+        f"{before}    for (vector = 0; vector < ${{macro}}_N_VECTORS; ++vector) {{\n{similarity}"
+        "        for (output = 0; output < ${macro}_N_OUTPUTS; ++output)\n"
+        f"            sums[output] += kernel * {coef};\n    }}\n"
+    )
+    return variables, body
+
+
+def _dense_similarity(layout: Layout) -> str:
+    entry = "*basis++"
+    if layout.quantized:
+        entry = "${name}_scale[feature] * (${wide})*basis++"
+    kernel = layout.kernel
+    if isinstance(kernel, Polynomial):
+        if layout.quantized:
+            entry = f"(${{name}}_offset[feature] + {entry})"
+        terms = f"            sum += ${{to_wide}}x[feature]\n                * {entry};\n"
+    else:
+        shifted = "${to_wide}x[feature] - " + (
+            "${name}_offset[feature]\n                - " if layout.quantized else ""
+        )
+        square = "gap * gap" if isinstance(kernel, RBF) else "gap < 0 ? -gap : gap"
+        terms = f"            const $wide gap = {shifted}{entry};\n            sum += {square};\n"
+    return (
+        "        $wide sum = 0, kernel;\n"
+        "        for (feature = 0; feature < ${macro}_N_FEATURES; ++feature) {\n"
+        f"{terms}        }}\n        kernel = {_value_of_sum(layout)};\n"
+    )
+
+
+def _sparse_similarity(layout: Layout) -> tuple[str, str, str]:
+    """Return variables, what all vectors have in common, and the kernel value of one.
+
+    A row meets only the entries that are there; what it would have with zeros is summed once.
+    """
+    kernel = layout.kernel
+    there = "${name}_basis[entry]"
+    if layout.quantized:
+        there = f"{literal(layout.basis_scale, layout.sums)} * (${{wide}}){there}"
+    common, each = "", "here * there"
+    if isinstance(kernel, Laplacian):
+        common = "x[feature] < 0 ? -x[feature] : x[feature]"
+        each = "(here < there ? there - here : here - there) - (here < 0 ? -here : here)"
+    elif isinstance(kernel, RBF):
+        common = "${to_wide}x[feature] * x[feature]"
+        each = "there * (there - 2 * here)"
+    # Rounding may leave a distance just below zero, of which the exponential is not for us.
+    clip = "        if (sum < 0) sum = 0;\n" if common else ""
+    variables, before = "    uint32_t entry;\n", ""
+    if common:
+        variables += f"    {_counter(layout.model.n_features)} feature;\n    $wide alone = 0;\n"
+        before = (
+            "    for (feature = 0; feature < ${macro}_N_FEATURES; ++feature)\n"
+            f"        alone += {common};\n"
+        )
+    similarity = (
+        f"        $wide sum = {'alone' if common else '0'}, kernel;\n"
+        "        for (entry = ${name}_starts[vector];\n"
+        "             entry < ${name}_starts[vector + 1]; ++entry) {\n"
+        "            const $wide here = x[${name}_features[entry]];\n"
+        f"            const $wide there = {there};\n"
+        f"            sum += {each};\n        }}\n{clip}"
+        f"        kernel = {_value_of_sum(layout)};\n"
+    )
+    return variables, before, similarity
+
+
+def _value_of_sum(layout: Layout) -> str:
+    kernel = layout.kernel
+    if isinstance(kernel, Polynomial):
+        constant = literal(kernel.coef0, layout.sums)
+        return f"${{name}}_power({literal(kernel.gamma, layout.sums)} * sum + {constant})"
+    assert isinstance(kernel, (RBF, Laplacian))
+    return f"${{name}}_exp({literal(-kernel.gamma, layout.sums)} * sum)"

@@ -1,0 +1,77 @@
+"""ONNX: a machine as a graph of standard operators."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from widemargin._files import replace_file
+from widemargin._parameters import check_choice, check_integer
+from widemargin.export._onnx._graph import Graph, import_onnx
+from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model
+from widemargin.export._onnx._readout import output_types
+from widemargin.export._source import resolve
+
+__all__ = ["LEAST_OPSET", "Graph", "add_machine", "output_types", "to_onnx"]
+
+LEAST_OPSET = 13  # from here on ReduceSum and Unsqueeze take their axes as they are given here
+
+
+def to_onnx(
+    estimator_or_model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    dtype: str = "float32",
+    opset: int = DEFAULT_OPSET,
+) -> Any:
+    """Return a fitted machine as an ONNX model, and write it to a file.
+
+    The graph has standard operators only and takes any number of rows. Its input is ``X`` of shape
+    (batch, n_features). Its outputs are
+
+    - ``label`` of shape (batch,): integers as int64, strings, booleans and floats as what they
+      are; (batch, n_labels) of 0 and 1 as int64 for multi-label machines;
+    - ``scores``: what ``decision_function`` gives, (batch,) for two classes;
+    - ``probabilities`` of shape (batch, n_classes), where the machine has them.
+
+    A bare model has ``scores`` alone, of shape (batch, n_outputs).
+
+    Parameters
+    ----------
+    estimator_or_model : estimator, CompiledPredictor or Model
+        An estimator must be fitted. Kernels that are Python functions cannot be exported.
+    path : path-like, default=None
+        File to write. It is replaced as a whole, or left as it was if anything fails.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the input, the scores and the probabilities. With "float32", scores are within
+        1e-5 of the largest one: parts that would lose more compute in double.
+    opset : int, default=17
+        Version of the ONNX operators, 13 or later.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifier
+    >>> from widemargin.export import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifier(max_basis=5, C=10, random_state=0).fit(X, y)
+    >>> [output.name for output in to_onnx(machine).graph.output]
+    ['label', 'scores']
+    """
+    onnx = import_onnx()
+    check_choice("dtype", str(dtype), ("float32", "float64"))
+    check_integer("opset", opset, least=LEAST_OPSET, most=onnx.defs.onnx_opset_version())
+    model, readout = resolve(estimator_or_model)
+    graph = Graph(opset=opset)
+    add_machine(graph, "X", model, readout, np.dtype(dtype))
+    proto = as_model(graph, model, readout, np.dtype(dtype), type(estimator_or_model).__name__)
+    onnx.checker.check_model(proto, full_check=True)
+    if path is not None:
+        replace_file(path, [proto.SerializeToString()])
+    return proto

@@ -1,0 +1,124 @@
+"""A machine as a graph, and the graph as a model.
+
+Where float32 loses digits: distances of vectors whose squared norms are far above 1, powers of
+large products, and coefficients that cancel. How much is lost depends on the machine, so it is
+measured on its own vectors when it is exported, and as much of the graph computes in double as it
+takes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+import widemargin
+from widemargin.export._onnx._graph import Graph, import_onnx
+from widemargin.export._onnx._readout import add_readout, output_types
+from widemargin.export._onnx._scores import Precisions, add_scores
+from widemargin.kernels import Precomputed
+from widemargin.models import SINGLE_PRECISION_LOSS, KernelExpansion, Model
+from widemargin.readouts import Readout
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# Of June 2022: runtimes since onnxruntime 1.12 load it, and nothing later would make it faster.
+DEFAULT_OPSET = 17
+
+_SINGLE: Precisions = (np.float32, np.float32)
+_DOUBLE: Precisions = (np.float64, np.float64)
+_MIXED: tuple[Precisions, ...] = (_SINGLE, (np.float64, np.float32), _DOUBLE)  # fastest first
+
+
+def add_machine(
+    graph: Graph, rows: str, model: Model, readout: Readout | None, dtype: np.dtype[Any]
+) -> None:
+    """Add scores, labels and probabilities of rows, and name them as outputs."""
+    scores = add_scores(graph, rows, model, dtype, least_precisions(model, dtype))
+    graph.outputs["scores"] = scores
+    if readout is None:
+        return
+    add_readout(graph, scores, readout, dtype)
+
+
+def as_model(
+    graph: Graph, model: Model, readout: Readout | None, dtype: np.dtype[Any], source: str
+) -> Any:
+    onnx = import_onnx()
+    helper = onnx.helper
+    opsets = [helper.make_opsetid("", graph.opset)]
+    rows = helper.np_dtype_to_tensor_dtype(dtype)
+    body = helper.make_graph(
+        as_nodes(helper, graph),
+        "widemargin",
+        [helper.make_tensor_value_info("X", rows, ["batch", model.n_features])],
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(element), ["batch", *width]
+            )
+            for name, (element, width) in output_types(model, readout, dtype).items()
+        ],
+        [onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
+    )
+    proto = helper.make_model(
+        body,
+        opset_imports=opsets,
+        ir_version=helper.find_min_ir_version_for(opsets),
+        producer_name="widemargin",
+        producer_version=widemargin.__version__,
+        doc_string="Max-margin classifier, exported by widemargin.",
+    )
+    helper.set_model_props(proto, _properties(model, source))
+    return proto
+
+
+def as_nodes(helper: Any, graph: Graph) -> list[Any]:
+    """Return the nodes, in which outputs have the names that callers know them by."""
+    names = {value: name for name, value in graph.outputs.items()}
+    return [
+        helper.make_node(
+            node.operator,
+            [names.get(name, name) for name in node.inputs],
+            [names.get(node.output, node.output)],
+            **node.attributes,
+        )
+        for node in graph.nodes
+    ]
+
+
+def _properties(model: Model, source: str) -> dict[str, str]:
+    properties = {"estimator": source, "kernel": "Linear()"}
+    if isinstance(model, KernelExpansion):
+        properties |= {"kernel": repr(model.kernel), "n_vectors": str(model.n_basis)}
+    return properties
+
+
+def least_precisions(model: Model, dtype: np.dtype[Any]) -> Precisions:
+    """Return the fastest precisions that keep the digits of the scores of the vectors.
+
+    Where there are no vectors to measure with, the single product is not worth a risk.
+    """
+    if dtype == np.float64 or not isinstance(model, KernelExpansion) or not model.n_basis:
+        return _DOUBLE
+    if isinstance(model.kernel, Precomputed):
+        return _DOUBLE
+    rows = model.probes().astype(np.float32)
+    exact = model.scores(rows.astype(np.float64))
+    allowed = SINGLE_PRECISION_LOSS * np.abs(exact).max(initial=0.0)
+    for precisions in _MIXED[:-1]:
+        if np.abs(_evaluated(model, rows, precisions) - exact).max(initial=0.0) <= allowed:
+            return precisions
+    return _MIXED[-1]
+
+
+def _evaluated(model: Model, rows: Array, precisions: Precisions) -> Array:
+    """Return the scores of rows as the graph of these precisions computes them."""
+    graph = Graph(opset=DEFAULT_OPSET)
+    scores = add_scores(graph, "X", model, rows.dtype, precisions)
+    graph.outputs["scores"] = scores
+    proto = as_model(graph, model, None, rows.dtype, "")
+    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(proto)
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluator.run(None, {"X": rows})[0])

@@ -1,0 +1,61 @@
+"""What is exported: the model and the readout of whatever a caller hands over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base import BaseMachine
+from widemargin.compiled import CompiledPredictor
+from widemargin.kernels import CustomKernel
+from widemargin.models import KernelExpansion, Model
+from widemargin.readouts import Readout
+
+
+def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
+    """Return the model to export, and how its scores are read.
+
+    Parameters
+    ----------
+    estimator_or_model : estimator, CompiledPredictor or Model
+        An estimator must be fitted.
+
+    Returns
+    -------
+    model : Model
+        An expansion in the linear kernel comes as the linear map that it is.
+    readout : Readout or None
+        None for a bare model, which has scores and nothing else.
+    """
+    model, readout = _parts(estimator_or_model)
+    if isinstance(model, KernelExpansion):
+        if isinstance(model.kernel, CustomKernel):
+            raise TypeError(
+                f"The kernel {model.kernel.function!r} is a Python function, which no other "
+                "runtime can call. Train with a kernel of widemargin.kernels to export the machine."
+            )
+        return model.collapsed() or model, readout
+    return model, readout
+
+
+def _parts(source: Any) -> tuple[Model, Readout | None]:
+    if isinstance(source, Model):
+        return source, None
+    if isinstance(source, CompiledPredictor):
+        return source._model, source._readout
+    if isinstance(source, BaseMachine):
+        check_is_fitted(source)
+        return source.model_, source._readout()
+    if isinstance(source, type) and issubclass(source, (BaseMachine, Model)):
+        raise TypeError(f"{source.__name__} is a class: export a fitted object of it.")
+    if hasattr(source, "steps") and hasattr(source, "named_steps"):
+        raise TypeError(
+            f"A {type(source).__name__} is not exported as a whole: convert it with "
+            "skl2onnx.to_onnx after `import widemargin.export`, or export its last step and "
+            "transform rows before they reach it."
+        )
+    raise TypeError(
+        "Only a fitted estimator of widemargin, its compiled predictor or a Model can be exported, "
+        f"got {type(source).__name__}."
+    )

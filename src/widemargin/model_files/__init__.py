@@ -1,0 +1,327 @@
+"""Model files: a fitted estimator on disk, without pickle.
+
+A model file is a safetensors file. Its metadata holds a JSON document that says which estimator it
+is, with which parameters and attributes, and a checksum; its tensors hold the arrays. Reading one
+runs no code from it: classes are looked up by name in the registries of the library, and whatever
+is not as ``save`` would have written it raises :class:`ModelFileError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import mmap as memory_maps
+import os
+import stat
+import struct
+import sys
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._files import replace_file
+from widemargin._registry import ESTIMATORS
+from widemargin.model_files._checks import check_estimator, check_names
+from widemargin.model_files._codec import DTYPES, TENSOR_TYPES, Encoder, write_json
+from widemargin.model_files._decoder import Decoder, read_json
+
+__all__ = ["FORMAT", "ModelFileError", "load", "save"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Path: TypeAlias = str | os.PathLike[str]
+Entry: TypeAlias = tuple[str, str, list[int]]  # of a tensor: name, type, shape
+
+#: Version of the format that ``save`` writes. ``load`` reads this one and all before it.
+FORMAT = 1
+
+_ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where a cache line does
+_LONGEST_HEADER = 99_000_000  # bytes; safetensors reads 100 MB
+_LONGEST_REASON = 500  # letters
+_FIELDS = ("format", "library", "estimator", "parameters", "attributes")
+# scikit-learn's own, and no part of a model: callbacks, and how metadata is routed.
+_LEFT_OUT = ("_skl_", "_callback_", "_metadata_request", "_sklearn_output_config")
+# What a file that breaks a rule not thought of may cause while values are put together.
+_SYMPTOMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+class ModelFileError(ValueError):
+    """A file that is no valid model file: not one at all, damaged, or of a newer version.
+
+    The message names the file and the reason.
+    """
+
+
+def save(estimator: Any, path: Path) -> None:
+    """Write a fitted estimator to a model file.
+
+    The file appears whole or not at all: it is written beside ``path`` under another name, and
+    takes its place at the end. The same estimator gives the same bytes.
+
+    Parameters
+    ----------
+    estimator : estimator of this library
+        A fitted one. Callbacks are left out.
+    path : str or path-like
+        The file to write; one that is there is replaced.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    TypeError
+        If it holds what a model file cannot: kernels that are Python functions, objects of classes
+        that the library does not have. Pickle keeps these.
+    ValueError
+        If parameters or attributes were changed to what the estimator cannot work with.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, widemargin
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = widemargin.SparseKernelClassifier(max_basis=5, random_state=0).fit(X, y)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "iris.widemargin"
+    >>> widemargin.save(machine, file)
+    >>> again = widemargin.load(file, mmap=False)
+    >>> bool((again.decision_function(X) == machine.decision_function(X)).all())
+    True
+    >>> folder.cleanup()
+    """
+    document, tensors = _describe(estimator)
+    layout = sorted(tensors, key=lambda name: -tensors[name].itemsize)
+    arrays = [tensors[name] for name in layout]
+    entries = [
+        (name, TENSOR_TYPES[array.dtype.str], list(array.shape))
+        for name, array in zip(layout, arrays, strict=True)
+    ]
+    header = _header(document, entries, arrays)
+    replace_file(path, [header, *map(_bytes_of, arrays)])
+
+
+def load(path: Path, *, mmap: bool = True) -> Any:
+    """Read a fitted estimator from a model file.
+
+    No code from the file runs, so files from strangers are safe to load.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    mmap : bool, default=True
+        Whether arrays stay in the file, mapped into memory read-only, so that processes share
+        them. Replacing the file is then fine, except on Windows, which refuses; writing into it or
+        cutting it short is not. False reads copies.
+
+    Returns
+    -------
+    estimator : estimator of this library
+        It predicts what the one that was saved did, to the bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model file, is damaged, or was written by a newer version.
+    OSError
+        If it cannot be read: FileNotFoundError, PermissionError, IsADirectoryError.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import widemargin
+    >>> with tempfile.NamedTemporaryFile("w+b") as file:
+    ...     _ = file.write(b"not a model")
+    ...     file.flush()
+    ...     try:
+    ...         widemargin.load(file.name)
+    ...     except widemargin.ModelFileError:
+    ...         print("refused")
+    refused
+    """
+    path = os.fsdecode(path)
+    content = _contents(path)
+    try:
+        metadata, entries = _read_header(path)
+        document = _read_document(metadata)
+        arrays = list(_arrays(entries, content))
+        if metadata["checksum"] != _checksum(metadata["widemargin"], entries, arrays):
+            raise ValueError("damaged: the checksum is that of other content.")
+        names = [name for name, _, _ in entries]
+        kept = [_as_kept(array, mmap) for array in arrays]
+        return _build(document, dict(zip(names, kept, strict=True)))
+    except _SYMPTOMS as error:
+        # Cut short: a file must not fill the log with what it calls a parameter.
+        raise ModelFileError(f"{path}: {str(error)[:_LONGEST_REASON]}") from error
+
+
+def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
+    """Return the document of an estimator, and the arrays it refers to."""
+    import widemargin  # its version is set once all its modules are there
+
+    name = type(estimator).__name__
+    if ESTIMATORS.get(name) is not type(estimator):
+        raise TypeError(
+            f"A model file keeps estimators of widemargin ({', '.join(ESTIMATORS)}), not a "
+            f"{type(estimator).__module__}.{type(estimator).__qualname__}: pickle it with "
+            "joblib.dump."
+        )
+    check_is_fitted(estimator)
+    parameters = estimator.get_params(deep=False)
+    attributes = {
+        name: value
+        for name, value in vars(estimator).items()
+        if name not in parameters and not name.startswith(_LEFT_OUT)
+    }
+    encoder = Encoder()
+    encoded = {
+        "parameters": {key: encoder.encode(parameters[key], key) for key in sorted(parameters)},
+        # Public ones first, so that arrays are named by them.
+        "attributes": {
+            key: encoder.encode(attributes[key], key)
+            for key in sorted(attributes, key=lambda key: (key.startswith("_"), key))
+        },
+    }
+    check_names(type(estimator), set(attributes))
+    check_estimator(estimator)
+    origin = {"format": FORMAT, "library": widemargin.__version__, "estimator": name}
+    return write_json(origin | encoded), encoder.tensors
+
+
+def _header(document: str, entries: list[Entry], arrays: list[Array]) -> bytes:
+    """Return a safetensors header, with its length before it."""
+    fields: dict[str, Any] = {
+        "__metadata__": {"widemargin": document, "checksum": _checksum(document, entries, arrays)}
+    }
+    start = 0
+    for (name, dtype, shape), array in zip(entries, arrays, strict=True):
+        end = start + array.nbytes
+        fields[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+        start = end
+    text = write_json(fields).encode()
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(
+            f"All that is not an array comes to {len(text)} bytes, more than the {_LONGEST_HEADER} "
+            "that safetensors reads. Pickle the estimator with joblib.dump."
+        )
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _checksum(document: str, entries: list[Entry], arrays: list[Array]) -> str:
+    """Return the checksum of all that ``load`` makes use of.
+
+    The list of tensors goes first, and with it the length of each, so that no two files with
+    different content feed the same bytes.
+    """
+    digest = hashlib.blake2b(digest_size=32)
+    digest.update(write_json([document, entries]).encode())
+    for array in arrays:
+        digest.update(_bytes_of(array))
+    return f"blake2b-256:{digest.hexdigest()}"
+
+
+def _bytes_of(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _contents(path: str) -> memoryview:
+    """Map a file into memory."""
+    # Looked at before it is opened: opening a pipe would wait for a writer.
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise ModelFileError(f"{path}: not a model file, and not a regular file at all.")
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise ModelFileError(f"{path}: not a model file: it is empty.")
+        mapped = memory_maps.mmap(file.fileno(), 0, access=memory_maps.ACCESS_READ)
+    return memoryview(mapped)
+
+
+def _read_header(path: str) -> tuple[dict[str, str], list[Entry]]:
+    """Return the metadata and the tensors, in the order in which they follow one another."""
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            views = [(name, file.get_slice(name)) for name in file.offset_keys()]
+            entries = [(name, view.get_dtype(), view.get_shape()) for name, view in views]
+    except SafetensorError as error:
+        raise ValueError(f"not a model file, or a truncated one ({error}).") from error
+    if "widemargin" not in metadata or "checksum" not in metadata:
+        raise ValueError("not a model file: safetensors, but not written by widemargin.")
+    return metadata, entries
+
+
+def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        document = read_json(metadata["widemargin"])
+    except ValueError as error:
+        raise ValueError(f"damaged: {error}.") from error
+    version = document.get("format") if isinstance(document, dict) else None
+    if type(version) is not int or version < 1:
+        raise ValueError("damaged: it has no format version.")
+    if version > FORMAT:
+        raise ValueError(
+            f"written by a newer widemargin (format {version}; this version reads {FORMAT} and "
+            "older): upgrade."
+        )
+    if set(document) != set(_FIELDS):
+        raise ValueError("damaged: fields of the document are missing or surplus.")
+    return dict(document)
+
+
+def _arrays(entries: list[Entry], content: memoryview) -> Iterable[Array]:
+    """Yield the tensors as arrays that lie in the file.
+
+    safetensors has made sure that they follow one another without a hole, to the end of the file.
+    """
+    (header,) = struct.unpack("<Q", content[:8])
+    start = 8 + header
+    for name, type_name, shape in entries:
+        if type_name not in DTYPES:
+            raise ValueError(f"tensor {name[:80]!r} is of the unknown type {type_name}.")
+        dtype = DTYPES[type_name]
+        count = math.prod(shape)
+        # A memoryview in between, or joblib would take the arrays for np.memmap and ask their file.
+        yield np.frombuffer(content, dtype=dtype, count=count, offset=start).reshape(shape)
+        start += count * dtype.itemsize
+    if start != len(content):
+        raise ValueError("damaged: the tensors do not fill the file.")
+
+
+def _as_kept(array: Array, mapped: bool) -> Array:
+    if not mapped:
+        return array.astype(array.dtype.newbyteorder("="))
+    if sys.byteorder == "little" and array.flags.aligned:
+        return array
+    copy = array.astype(array.dtype.newbyteorder("="))
+    copy.flags.writeable = False
+    return copy
+
+
+def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
+    """Put the estimator together, and check that it is one."""
+    name, parameters, attributes = (document[key] for key in _FIELDS[2:])
+    if type(name) is not str or name not in ESTIMATORS:
+        raise ValueError(f"unknown estimator {str(name)[:80]!r}.")
+    if type(parameters) is not dict or type(attributes) is not dict:
+        raise ValueError("damaged: no parameters or attributes.")
+    estimator_class = ESTIMATORS[name]
+    unknown = set(parameters) - set(estimator_class._get_param_names())
+    if unknown:
+        raise ValueError(
+            f"{name} of this version has no parameter {', '.join(sorted(unknown))[:200]}."
+        )
+    check_names(estimator_class, set(attributes))
+    decoder = Decoder(tensors)
+    estimator = estimator_class(
+        **{key: decoder.decode(node, key) for key, node in parameters.items()}
+    )
+    estimator.__dict__.update({key: decoder.decode(node, key) for key, node in attributes.items()})
+    if decoder.unused:
+        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
+    check_estimator(estimator)
+    return estimator

@@ -1,0 +1,272 @@
+"""What must hold of a fitted estimator that a model file keeps.
+
+A file can claim anything, and the native code trusts what it is given. So types, shapes and ranges
+are checked before an estimator is handed out, and before one is written: what was saved can be
+loaded. Every rule is a ValueError that names the attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin.kernels import Kernel, Precomputed
+from widemargin.models import KernelExpansion, Model
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_ALWAYS = frozenset({"n_features_in_", "model_"})
+_SOMETIMES = frozenset({"feature_names_in_"})
+_MODEL_PARTS = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
+_PIECE = 1 << 20  # numbers looked at together
+_MOST_FEATURES = int(np.iinfo(np.int32).max)
+
+
+def require(holds: Any, where: str, else_it: str) -> None:
+    """Raise ValueError with the name and what is wrong with it, unless the rule holds."""
+    if not holds:
+        raise ValueError(f"{where} {else_it}")
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array of NumPy itself, not of a class derived from it."""
+    return type(value) in (np.ndarray, np.memmap)
+
+
+def check_names(estimator_class: type[Any], names: set[str]) -> None:
+    """Require the attributes that a fitted estimator of this class has, and no others."""
+    known = estimator_class._fitted_names | _ALWAYS
+    missing = known - names
+    surplus = names - known - _SOMETIMES
+    surplus |= {name for name in names if hasattr(estimator_class, name) or not _is_state(name)}
+    require(not missing, _listed(missing), "is missing")
+    require(not surplus, _listed(surplus), f"is no attribute of {estimator_class.__name__}")
+
+
+def check_csr(matrix: Any, where: str) -> None:
+    """Require what makes a CSR matrix canonical: rows in order, columns rising, none twice."""
+    data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
+    n_rows, n_columns = matrix.shape
+    require(data.dtype.kind in "iufb" and data.dtype != np.float16, where, "has no numbers")
+    for part in (indices, indptr):
+        require(part.dtype in (np.int32, np.int64), where, "has indices that are no integers")
+    require(n_columns <= _MOST_FEATURES, where, "has too many columns")
+    ends = len(indptr) == n_rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+    require(ends and (indptr[1:] >= indptr[:-1]).all(), where, "has rows of impossible lengths")
+    if len(indices) == 0:
+        return
+    inside = indices.min() >= 0 and indices.max() < n_columns
+    rising = indices[1:] > indices[:-1]
+    firsts = indptr[1:-1]
+    rising[firsts[(firsts > 0) & (firsts < len(indices))] - 1] = True  # a row begins there
+    require(inside and rising.all(), where, "has columns out of range or out of order")
+
+
+def check_model_parts(parts: dict[str, Any], where: str) -> None:
+    """Require the types that a model is made of, so that its own checks can compute with them."""
+    for name in ("coef", "intercept"):
+        _check_floats(parts[name], f"{where}.{name}", n_dims=2 if name == "coef" else 1)
+    require(len(parts["intercept"]), where, "has no outputs")
+    if "kernel" not in parts:
+        return
+    require(isinstance(parts["kernel"], Kernel), f"{where}.kernel", "is no kernel")
+    basis, n_features = parts["basis"], parts["n_features"]
+    require(type(n_features) is int, f"{where}.n_features", "is no integer")
+    require(0 <= n_features <= _MOST_FEATURES, f"{where}.n_features", "is out of range")
+    if isinstance(parts["kernel"], Precomputed):
+        integers = is_array(basis) and basis.dtype == np.intp and basis.ndim == 1
+        require(integers, f"{where}.basis", "does not hold the numbers of training rows")
+    else:
+        _check_floats(basis, f"{where}.basis", n_dims=2)
+
+
+def check_estimator(estimator: Any) -> None:
+    """Require that parameters are valid, and that all attributes are of one fit.
+
+    Rules are known by the name of the attribute, and hold for every estimator that has one.
+    """
+    own = vars(estimator)
+    for name, rule in _PARAMETER_RULES.items():
+        if name in estimator.get_params(deep=False):
+            rule(getattr(estimator, name), name)
+    if hasattr(estimator, "_check_parameters"):
+        estimator._check_parameters()
+    model = own.get("model_")
+    require(isinstance(model, Model), "model_", "is no model")
+    parts = {part: value for part, value in vars(model).items() if part in _MODEL_PARTS}
+    check_model_parts(parts, "model_")
+    for part in parts.keys() & {"coef", "intercept", "basis"}:
+        _check_finite(parts[part], f"model_.{part}")
+    for name, attribute_rule in _ATTRIBUTE_RULES.items():
+        if name in own:
+            attribute_rule(own[name], name, estimator)
+    if hasattr(estimator, "_readout"):
+        readout = estimator._readout()
+        enough = readout.kind == "multilabel" or len(readout.classes) > 1
+        fits = enough and readout.n_outputs == estimator.model_.n_outputs
+        require(fits, "classes_", "does not go with the outputs of model_")
+
+
+def _listed(names: set[str] | frozenset[str]) -> str:
+    return ", ".join(sorted(names))[:200]
+
+
+def _is_state(name: str) -> bool:
+    marked = name.endswith("_") or name.startswith("_")
+    return name.isidentifier() and marked and not name.startswith("__")
+
+
+def _check_floats(values: Any, where: str, n_dims: int) -> None:
+    require(is_array(values) or sp.issparse(values), where, "is no array")
+    require(values.dtype in (np.float32, np.float64), where, "is of no float type")
+    require(values.ndim == n_dims, where, f"has {values.ndim} axes instead of {n_dims}")
+    require(max(values.shape) <= _MOST_FEATURES, where, "is of an impossible shape")
+
+
+def _check_finite(values: Any, where: str) -> None:
+    # A piece at a time: a mask of the whole would take the memory that a mapped file saves.
+    flat = (values.data if sp.issparse(values) else values).reshape(-1, order="A")
+    finite = all(
+        np.isfinite(flat[start : start + _PIECE]).all() for start in range(0, flat.size, _PIECE)
+    )
+    require(finite, where, "has NaN or infinity")
+
+
+def _check_numbers(values: Any, where: str, like: Any) -> None:
+    """Require finite floats of the shape of a part of ``model_``, which has been checked itself."""
+    if values is like:
+        return
+    _check_floats(values, where, n_dims=like.ndim)
+    require(values.shape == like.shape, where, "does not go with model_")
+    _check_finite(values, where)
+
+
+def _check_class_weight(value: Any, name: str) -> None:
+    kinds = value is None or isinstance(value, (str, dict))
+    require(kinds, name, "is neither a dict nor a name")
+
+
+def _check_random_state(value: Any, name: str) -> None:
+    seed = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    kinds = value is None or isinstance(value, np.random.RandomState)
+    require(kinds or (seed and 0 <= value < 1 << 32), name, "is no random state")
+
+
+def _check_n_features(value: Any, name: str, estimator: Any) -> None:
+    same = type(value) is int and value == estimator.model_.n_features
+    require(same, name, "does not go with model_")
+
+
+def _check_classes(value: Any, name: str, estimator: Any) -> None:
+    require(is_array(value) and value.ndim == 1, name, "is no list of labels")
+    require((value[1:] > value[:-1]).all(), name, "has labels that do not rise")
+    require(value.dtype.kind != "f" or np.isfinite(value).all(), name, "has NaN or infinity")
+
+
+def _check_feature_names(value: Any, name: str, estimator: Any) -> None:
+    texts = is_array(value) and value.dtype == object
+    fits = texts and value.shape == (estimator.model_.n_features,)
+    require(fits, name, "does not name each feature")
+
+
+def _check_n_basis(value: Any, name: str, estimator: Any) -> None:
+    same = type(value) is int and value == estimator.model_.n_basis
+    require(same, name, "does not go with model_")
+
+
+def _check_basis(value: Any, name: str, estimator: Any) -> None:
+    basis = estimator.model_.basis
+    require(type(value) is type(basis), name, "does not go with model_")
+    if isinstance(estimator.model_.kernel, Precomputed):
+        require(np.array_equal(value, basis), name, "does not go with model_")
+    else:
+        _check_numbers(value, name, like=basis)
+
+
+def _check_basis_indices(value: Any, name: str, estimator: Any) -> None:
+    integers = is_array(value) and value.dtype == np.intp
+    fits = integers and value.shape == (estimator.model_.n_basis,)
+    require(fits and (len(value) == 0 or value.min() >= -1), name, "does not go with basis_")
+
+
+def _check_dual_coef(value: Any, name: str, estimator: Any) -> None:
+    _check_numbers(value, name, like=estimator.model_.coef)
+
+
+def _check_intercept(value: Any, name: str, estimator: Any) -> None:
+    _check_numbers(value, name, like=estimator.model_.intercept)
+
+
+def _check_count(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is int and value >= 0, name, "is no count")
+
+
+def _check_number(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is float and not np.isnan(value), name, "is no number")
+
+
+def _check_reason(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is str, name, "is no text")
+
+
+def _check_history(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is dict and value, name, "is no record")
+    for key, record in value.items():
+        numbers = is_array(record) and record.ndim == 1 and record.dtype.kind in "iuf"
+        require(type(key) is str and numbers, name, "has an entry that is no list of numbers")
+    require(
+        len({len(record) for record in value.values()}) == 1, name, "has entries of unlike size"
+    )
+    machine = value.get("class_index", np.zeros(0, dtype=np.intp))
+    inside = len(machine) == 0 or 0 <= machine.min() <= machine.max() < estimator.model_.n_outputs
+    require(machine.dtype.kind == "i" and inside, name, "has a class_index out of range")
+
+
+def _check_stages(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is list and value, name, "has no stages")
+    model: KernelExpansion = estimator.model_
+    for place, stage in enumerate(value):
+        where = f"{name}[{place}]"
+        require(type(stage) is tuple and len(stage) == 2, where, "is no expansion")
+        coef, intercept = stage
+        for numbers, n_dims in ((coef, 2), (intercept, 1)):
+            require(is_array(numbers), where, "is no expansion")
+            _check_floats(numbers, where, n_dims)
+            _check_finite(numbers, where)
+        fits = len(coef) <= model.n_basis and coef.shape[1] == len(intercept) == model.n_outputs
+        require(fits, where, "does not go with model_")
+    history = vars(estimator).get("history_")
+    if history is not None:
+        first = next(iter(history.values()))
+        machine = history.get("class_index", np.zeros(len(first), dtype=np.intp))
+        longest = int(np.bincount(machine).max()) if len(machine) else 0
+        require(longest == len(value), name, "does not go with history_")
+
+
+_PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
+    "class_weight": _check_class_weight,
+    "random_state": _check_random_state,
+}
+# In this order: later rules compute with what earlier ones made sure of.
+_ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
+    "n_features_in_": _check_n_features,
+    "classes_": _check_classes,
+    "feature_names_in_": _check_feature_names,
+    "n_basis_": _check_n_basis,
+    "basis_": _check_basis,
+    "basis_indices_": _check_basis_indices,
+    "dual_coef_": _check_dual_coef,
+    "intercept_": _check_intercept,
+    "objective_": _check_number,
+    "dual_objective_": _check_number,
+    "gap_": _check_number,
+    "n_iter_": _check_count,
+    "n_kernel_evaluations_": _check_count,
+    "stop_reason_": _check_reason,
+    "history_": _check_history,
+    "_stages": _check_stages,
+}

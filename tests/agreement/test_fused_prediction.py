@@ -1,0 +1,453 @@
+"""Scores of models, which are computed in one native pass, are those of plain NumPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from widemargin import models
+from widemargin.kernels import (
+    RBF,
+    CustomKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+)
+from widemargin.models import KernelExpansion, LinearMap
+
+TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
+FORMS = {"dense": np.asarray, "csr": sp.csr_matrix}
+DISTANCES = {"rbf": RBF(0.1), "laplacian": Laplacian(0.1)}
+PRODUCTS = {"poly": Polynomial(0.2, 3, 1.0), "linear": Linear()}
+KERNELS = DISTANCES | PRODUCTS
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
+every_distance = pytest.mark.parametrize("kernel", DISTANCES.values(), ids=list(DISTANCES))
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+both_dtypes = pytest.mark.parametrize("dtype", list(TOLERANCES))  # of the arithmetic
+both_inputs = pytest.mark.parametrize("given", list(TOLERANCES))  # of the rows
+
+
+def plain(rows):
+    return (rows.toarray() if sp.issparse(rows) else np.asarray(rows)).astype(np.float64)
+
+
+def kernel_matrix(kernel, rows, basis):
+    """Return kernel values, and what their terms come to without signs, in plain NumPy."""
+    if isinstance(kernel, CustomKernel):
+        values = kernel.function(plain(rows), plain(basis))
+    elif isinstance(kernel, Precomputed):
+        values = plain(rows)[:, basis]
+    elif isinstance(kernel, (RBF, Laplacian)):
+        power = 2 if isinstance(kernel, RBF) else 1
+        rows, basis = plain(rows), plain(basis)
+        distances = [(np.abs(rows - vector) ** power).sum(axis=1) for vector in basis]
+        values = np.exp(-kernel.gamma * np.array(distances).reshape(len(basis), len(rows)).T)
+    else:
+        products = plain(rows) @ plain(basis).T, np.abs(plain(rows)) @ np.abs(plain(basis)).T
+        if isinstance(kernel, Linear):
+            return products
+        return (
+            (kernel.gamma * products[0] + kernel.coef0) ** kernel.degree,
+            (kernel.gamma * products[1] + abs(kernel.coef0)) ** kernel.degree,
+        )
+    return values, np.abs(values)
+
+
+def expected_scores(model, rows):
+    """Return scores in plain NumPy, and the size that rounding errors are relative to."""
+    if isinstance(model, LinearMap):
+        values, sizes = plain(rows), np.abs(plain(rows))
+    else:
+        values, sizes = kernel_matrix(model.kernel, rows, model.basis)
+    terms = sizes @ np.abs(model.coef) + np.abs(model.intercept)
+    return values @ model.coef + model.intercept, terms.max(initial=0)
+
+
+def expansion(kernel, basis, n_outputs=3, seed=0):
+    rng = np.random.RandomState(seed)
+    coef, intercept = rng.randn(basis.shape[0], n_outputs), rng.randn(n_outputs)
+    return KernelExpansion(kernel, basis, coef, intercept)
+
+
+def assert_scores_agree(model, rows, dtype, tolerance=None):
+    expected, size = expected_scores(model, rows)
+    found = model.scores(rows, dtype=dtype)
+    assert found.dtype == dtype
+    assert found.shape == expected.shape
+    largest_error = np.abs(found - expected).max(initial=0)
+    assert largest_error <= (tolerance or TOLERANCES[dtype]) * size
+    assert_best_is_that_of_the_scores(model, rows, dtype)
+
+
+def assert_best_is_that_of_the_scores(model, rows, dtype):
+    scores = model.scores(rows, dtype=dtype)
+    largest = np.argmax(scores, axis=1) if model.n_outputs > 1 else scores[:, 0] > 0
+    assert_array_equal(model.best(rows, dtype=dtype), largest)
+
+
+def text_like(n_rows, n_features=20_000, entries=20, seed=0):
+    """Return rows with few entries each, half of them among features that many have."""
+    rng = np.random.RandomState(seed)
+    common = rng.randint(0, min(50, n_features), (n_rows, entries // 2))
+    rare = rng.randint(0, n_features, (n_rows, entries - entries // 2))
+    columns = np.hstack([common, rare]).ravel()
+    places = np.repeat(np.arange(n_rows), entries)
+    values = 0.1 + rng.rand(n_rows * entries)
+    return sp.csr_matrix((values, (places, columns)), shape=(n_rows, n_features))
+
+
+@every_kernel
+@both_forms
+@both_dtypes
+@both_inputs
+@pytest.mark.parametrize("n_features", [1, 4, 33, 500], ids="{} features".format)
+def test_narrow_and_wide_rows(kernel, form, dtype, given, n_features, rng):
+    gentle = {RBF: 1 / 2, Laplacian: 1 / 2}.get(type(kernel))
+    if gentle:
+        kernel = type(kernel)(gentle / n_features)
+    rows = form(rng.randn(70, n_features).astype(given))
+    assert_scores_agree(expansion(kernel, rng.randn(29, n_features)), rows, dtype)
+
+
+@every_kernel
+@both_dtypes
+@pytest.mark.parametrize("n_basis", [1, 2, 3, 4, 7, 8, 9, 16, 23, 24, 25, 47, 48, 49, 57, 73, 100])
+def test_any_number_of_vectors(kernel, dtype, n_basis, rng):
+    rows = rng.randn(37, 6)
+    assert_scores_agree(expansion(kernel, rng.randn(n_basis, 6)), rows, dtype)
+    assert_scores_agree(expansion(kernel, rng.randn(n_basis, 6)), sp.csr_matrix(rows), dtype)
+
+
+@both_dtypes
+@pytest.mark.parametrize("n_outputs", [1, 2, 3, 4, 5, 8, 9, 16, 17, 24, 25, 31, 48, 60])
+def test_any_number_of_scores(dtype, n_outputs, rng):
+    rows, vectors = rng.randn(37, 6), rng.randn(10, 6)
+    for kernel in (RBF(0.1), Linear()):
+        assert_scores_agree(expansion(kernel, vectors, n_outputs), rows, dtype)
+
+
+@every_kernel
+@both_dtypes
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 31, 32, 33, 1023, 1024, 1025, 2100])
+def test_any_number_of_rows(kernel, dtype, n_rows, rng):
+    rows = rng.randn(n_rows, 3)
+    assert_scores_agree(expansion(kernel, rng.randn(5, 3)), rows, dtype)
+    assert_scores_agree(expansion(kernel, rng.randn(5, 3)), sp.csr_matrix(rows), dtype)
+
+
+@both_forms
+@both_dtypes
+@both_inputs
+def test_linear_maps(form, dtype, given, rng):
+    model = LinearMap(rng.randn(30, 4), rng.randn(4))
+    assert_scores_agree(model, form(rng.randn(50, 30).astype(given)), dtype)
+
+
+def test_a_linear_expansion_is_a_linear_map(rng):
+    model = expansion(Linear(), rng.randn(8, 5))
+    rows = rng.randn(20, 5)
+    assert_array_equal(model.scores(rows), model.collapsed().scores(rows))
+    assert expansion(RBF(0.1), rng.randn(8, 5)).collapsed() is None
+
+
+@every_distance
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_features", [4, 100])
+def test_a_large_common_offset_costs_distances_no_digits(kernel, form, dtype, n_features, rng):
+    offset = 1e4 * (1 + np.arange(n_features) % 3)
+    kernel = type(kernel)(1 / n_features)
+    # In steps that single precision has, so that rounding of the rows themselves is none.
+    vectors = offset + rng.randint(-64, 64, (20, n_features)) / 64
+    rows = offset + rng.randint(-64, 64, (60, n_features)) / 64
+    for given in ("float32", "float64"):
+        assert_scores_agree(expansion(kernel, vectors), form(rows.astype(given)), dtype)
+
+
+@pytest.mark.parametrize("kernel", PRODUCTS.values(), ids=list(PRODUCTS))
+@both_forms
+@both_dtypes
+def test_products_of_rows_with_a_large_offset(kernel, form, dtype, rng):
+    rows, vectors = 1e4 + rng.randn(60, 40), 1e4 + rng.randn(20, 40)
+    assert_scores_agree(expansion(kernel, vectors), form(rows), dtype)
+
+
+@every_kernel
+@both_forms
+@pytest.mark.parametrize("n_features", [3, 100])
+@pytest.mark.parametrize("scale", [1e-6, 1e6, 1e15], ids=str)
+@both_dtypes
+def test_rows_of_any_scale(kernel, form, n_features, scale, dtype, rng):
+    kernel = {
+        RBF: lambda: RBF(0.3 / n_features / scale**2),
+        Laplacian: lambda: Laplacian(0.3 / n_features / scale),
+        Polynomial: lambda: Polynomial(0.3 / scale**2, 2, 1.0),
+        Linear: Linear,
+    }[type(kernel)]()
+    rows, vectors = scale * rng.randn(40, n_features), scale * rng.randn(12, n_features)
+    assert_scores_agree(expansion(kernel, vectors), form(rows), dtype)
+
+
+@every_distance
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("scale", [1e-60, 1e-42, 1e40, 1e45, 1e60], ids=str)
+@pytest.mark.filterwarnings("error")
+def test_float64_rows_beyond_the_range_of_float32(kernel, form, dtype, scale, rng):
+    kernel = type(kernel)(0.1 / (scale**2 if isinstance(kernel, RBF) else scale))
+    rows, vectors = form(scale * rng.randn(40, 5)), scale * rng.randn(12, 5)
+    model = expansion(kernel, vectors)
+    try:
+        model.scores(rows, dtype=dtype, check=True)
+    except ValueError:
+        if dtype == "float64" or scale < 1:
+            raise
+        return  # told that they are too large, which is as good
+    assert_scores_agree(model, rows, dtype)
+
+
+@every_distance
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_features", [5, 60])
+def test_vectors_of_widely_different_size(kernel, form, dtype, n_features, rng):
+    # Next to a vector of size 1e6 even a step in single precision is far.
+    most = 1 if dtype == "float32" else 6
+    vectors = 10.0 ** rng.randint(-6, most + 1, (25, 1)) * rng.randn(25, n_features)
+    rows = np.vstack([vectors, vectors * (1 + 1e-3 * rng.randn(25, 1))])
+    assert_scores_agree(expansion(kernel, vectors), form(rows), dtype)
+
+
+@every_distance
+@both_forms
+@both_dtypes
+def test_a_far_row_costs_the_others_no_digits(kernel, form, dtype, rng):
+    rows, vectors = rng.randn(60, 50), rng.randn(20, 50)
+    rows[17] *= 1e9
+    vectors[3] *= 1e9
+    assert_scores_agree(expansion(type(kernel)(0.01), vectors), form(rows), dtype)
+
+
+@every_distance
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_features", [4, 100])
+def test_a_row_that_is_a_vector_of_the_basis(kernel, form, dtype, n_features, rng):
+    vectors = rng.randn(9, n_features)
+    model = KernelExpansion(type(kernel)(50.0), vectors, np.eye(9), np.zeros(9))
+    found = model.scores(form(vectors), dtype=dtype)
+    assert np.abs(np.diag(found) - 1).max() <= TOLERANCES[dtype]
+    assert_array_equal(model.best(form(vectors), dtype=dtype), np.arange(9))
+
+
+@every_kernel
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_features", [4, 100])
+def test_vectors_of_zeros(kernel, form, dtype, n_features, rng):
+    vectors, rows = rng.randn(6, n_features), rng.randn(20, n_features)
+    vectors[[0, 3, 4, 5]] = 0
+    rows[5:10] = 0
+    assert_scores_agree(expansion(kernel, vectors), form(rows), dtype)
+    assert_scores_agree(expansion(kernel, sp.csr_matrix(vectors)), form(rows), dtype)
+
+
+@every_kernel
+@both_forms
+@both_dtypes
+def test_no_vectors_leave_the_intercept(kernel, form, dtype, rng):
+    model = expansion(kernel, np.empty((0, 4)))
+    found = model.scores(form(rng.randn(5, 4)), dtype=dtype)
+    assert_array_equal(found, np.tile(model.intercept.astype(dtype), (5, 1)))
+
+
+@every_kernel
+@both_dtypes
+@both_inputs
+def test_rows_like_those_of_text(kernel, dtype, given):
+    rows, vectors = text_like(40, seed=1).astype(given), text_like(15, seed=2)
+    assert_scores_agree(expansion(kernel, vectors), rows, dtype)
+
+
+@every_kernel
+@both_dtypes
+def test_text_far_from_the_basis_in_size(kernel, dtype):
+    rows, vectors = text_like(40, seed=1), text_like(15, seed=2)
+    rows[::2] *= 1e5  # too large for distances by products
+    if isinstance(kernel, Polynomial):
+        kernel = Polynomial(1e-6, 2, 1.0)
+    assert_scores_agree(expansion(kernel, vectors), rows.tocsr(), dtype)
+
+
+@every_kernel
+@both_dtypes
+@pytest.mark.parametrize("n_features", [40, 400])
+def test_rows_and_basis_need_not_be_of_one_form(kernel, dtype, n_features):
+    rows = text_like(40, n_features, seed=1)
+    vectors = text_like(15, n_features, seed=2)
+    for model in (expansion(kernel, vectors), expansion(kernel, vectors.toarray())):
+        assert_scores_agree(model, rows, dtype)
+        assert_scores_agree(model, rows.toarray(), dtype)
+
+
+@every_kernel
+@both_dtypes
+def test_a_dense_offset_under_sparse_rows(kernel, dtype, rng):
+    rows = text_like(40, 100, entries=4, seed=1)
+    vectors = 3 + rng.randn(15, 100)  # a zero is far from here
+    kernel = type(kernel)(1e-3) if type(kernel) in (RBF, Laplacian) else kernel
+    assert_scores_agree(expansion(kernel, vectors), rows, dtype)
+
+
+@both_dtypes
+@both_inputs
+@both_forms
+def test_a_kernel_that_is_a_function(form, dtype, given, rng):
+    def kernel(rows, others):
+        return np.tanh(plain(rows) @ plain(others).T)
+
+    rows = form(rng.randn(30, 4).astype(given))
+    assert_scores_agree(expansion(CustomKernel(kernel), rng.randn(8, 4)), rows, dtype, 1e-5)
+
+
+@both_dtypes
+@both_inputs
+@both_forms
+def test_a_kernel_matrix(form, dtype, given, rng):
+    coef, intercept = rng.randn(5, 3), rng.randn(3)
+    model = KernelExpansion(Precomputed(), np.array([9, 0, 4, 4, 11]), coef, intercept, 12)
+    assert_scores_agree(model, form(rng.randn(30, 12).astype(given)), dtype)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Laplacian(0.1), CustomKernel(lambda rows, basis: np.tanh(plain(rows) @ basis.T))]
+)
+def test_float32_rows_lose_nothing_in_a_float64_machine(kernel, rng):
+    sparse = isinstance(kernel, Laplacian)
+    rows = text_like(40, 400, seed=1) if sparse else rng.randn(40, 5)
+    vectors = text_like(15, 400, seed=2) if sparse else rng.randn(15, 5)
+    assert_scores_agree(expansion(kernel, vectors), rows.astype("float32"), "float64")
+
+
+def ways(rng):
+    """Return models and rows that take each way through the code: what, model, rows."""
+    narrow, wide = rng.randn(150, 5), rng.randn(150, 80)
+    sparse = sp.random(150, 200, 0.05, "csr", random_state=0)
+    mixed = sparse.copy().tolil()
+    mixed[::3] = rng.randn(50, 200)
+    mixed = mixed.tocsr()
+    for name, kernel in KERNELS.items():
+        yield f"{name}, narrow", expansion(kernel, rng.randn(21, 5)), narrow
+        yield f"{name}, wide", expansion(kernel, rng.randn(21, 80)), wide
+        yield f"{name}, sparse", expansion(kernel, sparse[:21]), sparse
+        yield f"{name}, sparse and less so", expansion(kernel, sparse[1:21]), mixed
+        far = wide.copy()
+        far[::5] *= 1e6
+        yield f"{name}, some far", expansion(kernel, rng.randn(21, 80)), far
+    yield "linear map", LinearMap(rng.randn(5, 3), rng.randn(3)), narrow
+    places, coef = np.arange(0, 80, 9), rng.randn(9, 3)
+    yield "matrix", KernelExpansion(Precomputed(), places, coef, rng.randn(3), 80), wide
+
+
+WAYS = {name: (model, rows) for name, model, rows in ways(np.random.RandomState(3))}
+every_way = pytest.mark.parametrize(("model", "rows"), WAYS.values(), ids=list(WAYS))
+
+
+@every_way
+@both_dtypes
+@both_inputs
+def test_a_row_alone_has_the_scores_that_it_has_among_others(model, rows, dtype, given):
+    rows = rows[:70].astype(given)
+    together = model.scores(rows, dtype=dtype)
+    alone = [model.scores(rows[i : i + 1], dtype=dtype)[0] for i in range(rows.shape[0])]
+    assert_array_equal(together, alone)
+    best = [model.best(rows[i : i + 1], dtype=dtype)[0] for i in range(rows.shape[0])]
+    assert_array_equal(model.best(rows, dtype=dtype), best)
+
+
+@every_way
+@both_dtypes
+def test_rows_in_another_order_have_the_same_scores(model, rows, dtype, rng):
+    order = rng.permutation(rows.shape[0])
+    expected = model.scores(rows, dtype=dtype)[order]
+    assert_array_equal(model.scores(rows[order], dtype=dtype), expected)
+
+
+@every_way
+@both_dtypes
+def test_threads_change_no_bit(model, rows, dtype):
+    many = sp.vstack([rows] * 20, "csr") if sp.issparse(rows) else np.tile(rows, (20, 1))
+    scores, best = model.scores(many, dtype=dtype), model.best(many, dtype=dtype)
+    for n_threads in (2, 3):
+        assert_array_equal(model.scores(many, n_threads, dtype=dtype), scores)
+        assert_array_equal(model.best(many, n_threads, dtype=dtype), best)
+
+
+@every_way
+def test_blocks_of_rows_change_no_bit(model, rows, monkeypatch):
+    many = sp.vstack([rows] * 14, "csr") if sp.issparse(rows) else np.tile(rows, (14, 1))
+    scores, best = model.scores(many), model.best(many)
+    monkeypatch.setattr(models, "_CALL_PRODUCTS", 1)
+    monkeypatch.setattr(models, "_BLOCK_ENTRIES", 1)
+    assert_array_equal(model.scores(many), scores)
+    assert_array_equal(model.best(many), best)
+
+
+@every_kernel
+@both_forms
+@both_dtypes
+def test_bases_too_wide_to_be_kept_dense(kernel, form, dtype, monkeypatch):
+    monkeypatch.setattr(models, "_PACKED_ENTRIES", 0)
+    model = expansion(kernel, text_like(15, 400, seed=2))
+    rows = form(text_like(40, 400, seed=1).toarray())
+    assert_scores_agree(model, rows, dtype)
+    if dtype == "float64":
+        assert_scores_agree(model, rows.astype("float32"), dtype)
+
+
+@pytest.mark.parametrize("n_outputs", [2, 3, 8, 9, 17, 50])
+@both_dtypes
+def test_the_first_of_equal_scores_is_the_best(n_outputs, dtype, rng):
+    intercept = np.zeros(n_outputs)
+    tied = np.sort(rng.choice(n_outputs, 2, replace=False))
+    intercept[tied] = 1.0
+    model = LinearMap(np.zeros((3, n_outputs)), intercept)
+    assert_array_equal(model.best(rng.randn(5, 3), dtype=dtype), tied[0])
+    same = LinearMap(np.zeros((3, n_outputs)), np.full(n_outputs, -2.0))
+    assert_array_equal(same.best(rng.randn(5, 3), dtype=dtype), 0)
+
+
+@both_dtypes
+def test_a_single_score_of_zero_is_not_positive(dtype):
+    model = LinearMap(np.ones((1, 1)), np.zeros(1))
+    rows = np.array([[0.0], [-0.0], [1e-30], [-1e-30], [3.0]])
+    assert_array_equal(model.best(rows, dtype=dtype), [0, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("n_outputs", [2, 3, 4, 8, 50])
+@both_dtypes
+def test_the_best_is_a_class_even_where_scores_overflow(n_outputs, dtype):
+    coef = np.array([[1.0], [-1.0]]) @ np.ones((1, n_outputs))
+    model = KernelExpansion(Polynomial(1.0), np.ones((2, 1)), coef, np.zeros(n_outputs))
+    rows = np.full((3, 1), 1e30 if dtype == "float32" else 1e300)
+    assert np.isnan(model.scores(rows, dtype=dtype)).all()
+    assert (model.best(rows, dtype=dtype) < n_outputs).all()
+
+
+def test_bad_models_are_refused(rng):
+    vectors, coef, intercept = rng.randn(4, 2), rng.randn(4, 3), rng.randn(3)
+    with pytest.raises(ValueError, match="do not go with intercepts"):
+        KernelExpansion(RBF(1.0), vectors, coef, intercept[:2])
+    with pytest.raises(ValueError, match="do not go with intercepts"):
+        LinearMap(coef[:, 0], intercept)
+    with pytest.raises(ValueError, match="3 basis vectors"):
+        KernelExpansion(RBF(1.0), vectors[:3], coef, intercept)
+    with pytest.raises(ValueError, match="2 features are not of 5"):
+        KernelExpansion(RBF(1.0), vectors, coef, intercept, 5)
+    with pytest.raises(ValueError, match="needs n_features"):
+        KernelExpansion(Precomputed(), np.arange(4), coef, intercept)
+    for outside in (-1, 4):
+        with pytest.raises(ValueError, match="none of the training rows"):
+            KernelExpansion(Precomputed(), np.array([0, 1, 2, outside]), coef, intercept, 4)

@@ -1,0 +1,71 @@
+"""Make the model files of the current format that later versions must read for ever.
+
+Run as ``python tests/formats/make_fixtures.py`` when the format gets a new version, in a folder of
+its own; files of versions before it are never made again.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin import SparseKernelClassifier
+from widemargin.kernels import Polynomial
+from widemargin.losses import CrammerSinger
+from widemargin.model_files import FORMAT, save
+
+FOLDER = Path(__file__).parent / "fixtures"
+
+
+def rows(n_rows=40, n_features=3, dtype=np.float64):
+    rng = np.random.RandomState(5)
+    y = np.arange(n_rows) % 3
+    return (rng.randn(3, n_features)[y] + 0.5 * rng.randn(n_rows, n_features)).astype(dtype), y
+
+
+def estimators():
+    """Yield name, fitted estimator and rows to predict."""
+    import pandas as pd
+
+    X, y = rows()
+    yield "plain", SparseKernelClassifier(5, random_state=0).fit(X, y), X[:8]
+    two = np.array(["no", "yes"])[(y > 0).astype(int)]
+    single = rows(dtype=np.float32)[0]
+    sparse = sp.csr_matrix(single * (single > 0))
+    logistic = SparseKernelClassifier(4, loss="logistic", kernel="laplacian", random_state=0)
+    yield "two_texts_csr_float32", logistic.fit(sparse, two), single[:8]
+    named = pd.DataFrame(X, columns=["length", "width", "größe"])
+    each = SparseKernelClassifier(
+        3, basis="per_class", kernel=Polynomial(0.5, degree=2, coef0=1.0), random_state=1
+    )
+    yield "per_class_named", each.fit(named, np.array(["a", "b", "c"], dtype=object)[y]), X[:8]
+    matrix = SparseKernelClassifier(
+        np.int64(4),
+        kernel="precomputed",
+        loss=CrammerSinger(smoothing=0.2),
+        class_weight={0: 1.0, 1: 2.0, 2: 0.5},
+        random_state=np.random.RandomState(7),
+    )
+    yield "precomputed", matrix.fit(X @ X.T, y), (X @ X.T)[:8]
+    linear = SparseKernelClassifier(3, kernel="linear", tol=np.float32(0.0), random_state=0)
+    yield "linear_booleans", linear.fit(X, y > 0), X[:8]
+
+
+def main():
+    FOLDER.mkdir(exist_ok=True)
+    expected = {}
+    for name, estimator, X in estimators():
+        file = f"v{FORMAT}_{name}.widemargin"
+        save(estimator, FOLDER / file)
+        expected[file] = {
+            "X": np.asarray(X, dtype=float).tolist(),
+            "dtype": X.dtype.name,
+            "decision_function": np.asarray(estimator.decision_function(X), dtype=float).tolist(),
+            "predict": estimator.predict(X).tolist(),
+        }
+    (FOLDER / f"v{FORMAT}.json").write_text(json.dumps(expected, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

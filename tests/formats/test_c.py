@@ -1,0 +1,537 @@
+"""C files, compiled and called, against the machines that they were made of."""
+
+import ctypes
+import itertools
+import os
+import shutil
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+
+from widemargin import CompiledPredictor, SparseKernelClassifier
+from widemargin._registry import ESTIMATORS
+from widemargin.export import to_c
+from widemargin.export._c._layout import lay_out
+from widemargin.export._c._text import Table, class_table
+from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.models import KernelExpansion, LinearMap
+from widemargin.readouts import Readout
+
+needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+needs_cpp = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wshadow", "-Wconversion"]
+_numbers = itertools.count()
+
+KERNELS = {
+    "rbf": RBF(0.3),
+    "laplacian": Laplacian(0.2),
+    "poly": Polynomial(0.2, degree=5, coef0=0.5),
+    "poly1": Polynomial(0.5, degree=1),
+    "linear": Linear(),
+    "precomputed": Precomputed(),
+}
+
+
+def run(command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def build(folder, sources, *flags, compiler=("gcc", "-std=c99"), libraries=("-lm",)):
+    """Compile to a shared library, of a name of its own, and load it."""
+    library = folder / f"library{next(_numbers)}.so"
+    run(
+        [*compiler, *STRICT, "-O2", "-shared", "-fPIC", *flags, *sources, "-o", library, *libraries]
+    )
+    return ctypes.CDLL(str(library))
+
+
+def call(library, function, rows, n_out, dtype, out_dtype=None):
+    """Call a function for each row: of (row, result), or with an integer as its value."""
+    function = getattr(library, function)
+    rows = np.ascontiguousarray(rows, dtype=dtype)
+    places = range(rows.ctypes.data, rows.ctypes.data + rows.nbytes, rows.strides[0])
+    if n_out is None:
+        function.restype, function.argtypes = ctypes.c_int, [ctypes.c_void_p]
+        return np.array([function(place) for place in places])
+    function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
+    out = np.empty((len(rows), n_out), dtype=out_dtype or dtype)
+    results = range(out.ctypes.data, out.ctypes.data + out.nbytes, out.strides[0])
+    for place, result in zip(places, results, strict=True):
+        function(place, result)
+    return out
+
+
+def numbers(library, name, ctype, count):
+    return list((ctype * count).in_dll(library, name))
+
+
+def expansion(kernel, n_outputs, seed=0, n_basis=12, n_features=7, sparse=False):
+    rng = np.random.RandomState(seed)
+    coef, intercept = rng.randn(n_basis, n_outputs), rng.randn(n_outputs)
+    if isinstance(kernel, Precomputed):
+        basis = rng.permutation(40)[:n_basis].astype(np.intp)
+        return KernelExpansion(kernel, basis, coef, intercept, n_features=40)
+    basis = rng.randn(n_basis, n_features)
+    if sparse:
+        basis = sp.csr_matrix(basis * (rng.rand(*basis.shape) < 0.15))
+    return KernelExpansion(kernel, basis, coef, intercept)
+
+
+def rows_for(model, n_rows=1000, seed=1):
+    """Return rows that both precisions hold exactly."""
+    rows = np.random.RandomState(seed).randn(n_rows, model.n_features)
+    return rows.astype(np.float32).astype(np.float64)
+
+
+def readouts():
+    names = np.array(["one", "two", "three", "four"])
+    return {
+        "binary": Readout(np.array([-1, 1]), "binary", "softmax"),
+        "multiclass": Readout(names, "multiclass", "softmax"),
+        "rest": Readout(names, "multiclass", "one_against_rest"),
+        "multilabel": Readout(names, "multilabel", "one_against_rest"),
+        "silent": Readout(names, "multiclass"),
+    }
+
+
+def tolerance(dtype):
+    return 1e-5 if dtype == "float32" else 1e-12
+
+
+def assert_agrees(library, name, model, readout, rows, dtype):
+    """Compare scores, labels and probabilities of a C file with those of a model."""
+    scores = model.scores(rows)
+    largest = np.abs(scores).max()
+    got = call(library, f"{name}_scores", rows, model.n_outputs, dtype)
+    assert np.abs(got - scores).max() <= tolerance(dtype) * largest
+    if readout is None:
+        return
+    clear = tolerance(dtype) * largest
+    if readout.kind == "multilabel":
+        labels = call(library, f"{name}_predict", rows, model.n_outputs, dtype, np.uint8)
+        wrong = labels != readout.indicators(scores)
+        assert (np.abs(scores)[wrong] <= clear).all()
+    else:
+        labels = call(library, f"{name}_predict", rows, None, dtype)
+        both = scores if readout.kind == "multiclass" else np.hstack([-scores / 2, scores / 2])
+        wrong = labels != both.argmax(axis=1)
+        top = np.sort(both, axis=1)
+        assert (top[wrong, -1] - top[wrong, -2] <= 2 * clear).all()
+    if readout.link is not None:
+        expected = np.exp(readout.log_probabilities(scores))
+        p = call(library, f"{name}_probabilities", rows, expected.shape[1], dtype)
+        assert np.abs(p - expected).max() <= 2 * tolerance(dtype) * max(1, largest)
+
+
+@needs_compiler
+@pytest.mark.parametrize("quantize", [None, "int16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse):
+    cases = []
+    for kernel, (kind, readout) in itertools.product(KERNELS, readouts().items()):
+        if sparse and kernel == "precomputed":
+            continue
+        model = expansion(KERNELS[kernel], readout.n_outputs, sparse=sparse)
+        name = f"{kernel}_{kind}"
+        export = to_c(
+            CompiledPredictor(model, readout),
+            tmp_path / f"{name}.c",
+            dtype=dtype,
+            quantize=quantize,
+        )
+        text = export.path.read_text(encoding="ascii")
+        assert export.n_bytes == len(text)
+        assert max(map(len, text.splitlines())) <= 110
+        assert (" int16_t" in text) == (quantize is not None)
+        if sparse and kernel != "linear":
+            assert f"{name}_starts[" in text
+        cases.append((export, model, readout))
+    library = build(tmp_path, [export.path for export, _, _ in cases], "-O1")
+    for export, model, readout in cases:
+        if quantize is None:
+            assert_agrees(library, export.name, model, readout, rows_for(model), dtype)
+            continue
+        kept = lay_out(model.collapsed() or model, dtype, quantize, None).model
+        assert_agrees(library, export.name, kept, readout, rows_for(model), dtype)
+        scores = model.scores(rows_for(model))
+        difference = np.abs(kept.scores(rows_for(model)) - scores).max()
+        assert difference <= 1e-2 * np.abs(scores).max()
+
+
+@needs_compiler
+@pytest.mark.parametrize("quantize", [None, "int16"])
+def test_smallest_models(tmp_path, quantize):
+    models = {
+        "no_vectors": KernelExpansion(RBF(1.0), np.empty((0, 3)), np.empty((0, 2)), np.ones(2)),
+        "no_power": KernelExpansion(
+            Polynomial(1.0), np.empty((0, 3)), np.empty((0, 1)), np.ones(1)
+        ),
+        "one_of_all": KernelExpansion(RBF(1.0), np.array([[2.0]]), np.array([[3.0]]), np.zeros(1)),
+        "zero_vector": KernelExpansion(
+            Laplacian(1.0), sp.csr_matrix((2, 5)), np.eye(2), np.zeros(2)
+        ),
+        "equal": KernelExpansion(RBF(1.0), np.full((3, 2), 1e6), np.ones((3, 2)), np.zeros(2)),
+        "no_feature_counts": LinearMap(np.zeros((4, 2)), np.array([0.5, -0.5])),
+        "one_feature": LinearMap(np.array([[2.0]]), np.array([1.0])),
+        "no_training_rows": KernelExpansion(
+            Precomputed(), np.empty(0, np.intp), np.empty((0, 2)), np.ones(2), n_features=5
+        ),
+    }
+    exports = {
+        name: to_c(model, tmp_path / f"{name}.c", quantize=quantize)
+        for name, model in models.items()
+    }
+    library = build(tmp_path, [export.path for export in exports.values()])
+    for name, model in models.items():
+        assert_agrees(library, name, model, None, rows_for(model, 20), "float32")
+        assert not hasattr(library, f"{name}_predict")
+
+
+@needs_compiler
+def test_wide_text_models_stay_small(tmp_path):
+    rng = np.random.RandomState(0)
+    basis = sp.random(80, 70_000, density=5e-4, random_state=rng, format="csr")
+    rows = sp.random(50, 70_000, density=1e-3, random_state=rng, format="csr").toarray()
+    rows = rows.astype(np.float32).astype(np.float64)
+    exports, models = [], {}
+    for name, kernel in (("gauss", RBF(0.1)), ("flat", Linear()), ("power", Polynomial(0.5, 2, 1))):
+        models[name] = KernelExpansion(kernel, basis, rng.randn(80, 5), rng.randn(5))
+        exports.append(to_c(models[name], tmp_path / f"{name}.c"))
+        assert exports[-1].n_bytes < 250_000
+    library = build(tmp_path, [export.path for export in exports])
+    for name, model in models.items():
+        assert_agrees(library, name, model, None, rows, "float32")
+
+
+@needs_compiler
+def test_large_coefficients_that_cancel_keep_their_digits(tmp_path):
+    rng = np.random.RandomState(0)
+    X, y = rng.rand(1200, 6).round(2), rng.randint(0, 4, 1200)
+    machine = SparseKernelClassifier(180, C=1000, gamma=0.05, tol=0, random_state=0)
+    machine.fit(X, y)
+    export = to_c(machine, tmp_path / "hard.c")
+    assert "Sums are of double precision" in export.path.read_text(encoding="ascii")
+    rows = X[:1000].astype(np.float32).astype(np.float64)
+    library = build(tmp_path, [export.path])
+    assert_agrees(library, "hard", machine.model_, machine._readout(), rows, "float32")
+    easy = to_c(expansion(RBF(0.3), 3), tmp_path / "easy.c")
+    assert "double" not in easy.path.read_text(encoding="ascii")
+
+
+def contract_problem(estimator):
+    rng = np.random.RandomState(0)
+    X = rng.randn(90, 4)
+    if estimator.__sklearn_tags__().classifier_tags.multi_label:
+        return X, (X[:, :3] + 0.3 * rng.randn(90, 3) > 0).astype(int)
+    return X, np.array(["a", "b", "c"])[(X[:, :3] + 0.3 * rng.randn(90, 3)).argmax(axis=1)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator(tmp_path, name):
+    estimator = ESTIMATORS[name]()
+    X, y = contract_problem(estimator)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    X = X.astype(np.float32).astype(np.float64)
+    estimator.fit(X, y)
+    exports = [
+        to_c(estimator, tmp_path / "direct.c"),
+        to_c(estimator.compile(), tmp_path / "compiled.c"),
+    ]
+    library = build(tmp_path, [export.path for export in exports])
+    scores = estimator.decision_function(X)
+    for export in exports:
+        got = call(library, f"{export.name}_scores", X, scores.shape[1], "float32")
+        assert np.abs(got - scores).max() <= 1e-5 * np.abs(scores).max()
+
+
+@needs_compiler
+def test_labels_keep_what_they_say(tmp_path):
+    labels = ['say "x"', "back\\slash", "what??/", "äöü 1", "новый\n", "%d"]
+    tables = {
+        "words": (np.array(labels), ctypes.c_char_p, [label.encode() for label in labels]),
+        "raw": (np.array([b"\x00\xff1", b"b", b"c"]), ctypes.c_char_p, [b"", b"b", b"c"]),
+        "objects": (np.array(["x", "y", "z"], dtype=object), ctypes.c_char_p, [b"x", b"y", b"z"]),
+        "whole": (np.array([-3, 0, 7]), ctypes.c_int, [-3, 0, 7]),
+        "long_": (np.array([-(2**31) + 1, 0, 70_000]), ctypes.c_long, [-(2**31) + 1, 0, 70_000]),
+        "huge": (np.array([-(2**62), 0, 2**62]), ctypes.c_longlong, [-(2**62), 0, 2**62]),
+        "vast": (np.array([1, 2, 2**64 - 1], np.uint64), ctypes.c_ulonglong, [1, 2, 2**64 - 1]),
+        "real": (np.array([0.1, 1.5, -2e300]), ctypes.c_double, [0.1, 1.5, -2e300]),
+    }
+    for name, (classes, _, _) in tables.items():
+        model = LinearMap(np.ones((2, len(classes))), np.zeros(len(classes)))
+        to_c(CompiledPredictor(model, Readout(classes, "multiclass")), tmp_path / f"{name}.c")
+    library = build(tmp_path, [tmp_path / f"{name}.c" for name in tables])
+    for name, (classes, ctype, expected) in tables.items():
+        assert numbers(library, f"{name}_classes", ctype, len(classes)) == expected
+    with pytest.raises(ValueError, match="4095"):
+        class_table(np.array(["a", "b" * 5000, "c"]))
+
+
+@needs_compiler
+def test_equal_scores_are_the_first_class(tmp_path):
+    model = LinearMap(np.zeros((2, 4)), np.array([0.0, 1.0, 1.0, 0.5]))
+    to_c(CompiledPredictor(model, readouts()["silent"]), tmp_path / "tie.c")
+    library = build(tmp_path, [tmp_path / "tie.c"])
+    assert call(library, "tie_predict", np.zeros((1, 2)), None, "float32") == [1]
+
+
+@needs_compiler
+def test_probabilities_of_scores_far_below_zero(tmp_path):
+    model = LinearMap(np.eye(4), np.zeros(4))
+    rows = np.array([[-300.0, -301, -400, -500], [300, 200, -200, 0], [0, 0, 0, 0]])
+    for kind in ("rest", "multiclass"):
+        to_c(CompiledPredictor(model, readouts()[kind]), tmp_path / f"{kind}.c")
+        library = build(tmp_path, [tmp_path / f"{kind}.c"])
+        expected = np.exp(readouts()[kind].log_probabilities(rows))
+        got = call(library, f"{kind}_probabilities", rows, 4, "float32")
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@needs_compiler
+def test_header_in_two_files(tmp_path):
+    predictor = CompiledPredictor(expansion(RBF(0.3), 4, sparse=True), readouts()["multiclass"])
+    to_c(predictor, tmp_path / "both.h")
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.c").write_text(
+            f'#include "both.h"\n#include "both.h"\nint {name}(const float x[]);\n'
+            f"int {name}(const float x[]) {{ return both_predict(x); }}\n"
+        )
+    (tmp_path / "unused.c").write_text(
+        '#include "both.h"\nint nothing(void);\nint nothing(void) { return 0; }\n'
+    )
+    library = build(tmp_path, [tmp_path / f"{name}.c" for name in ("first", "second", "unused")])
+    rows = rows_for(predictor._model, 50)
+    for name in ("first", "second"):
+        got = call(library, name, rows, None, "float32")
+        np.testing.assert_array_equal(
+            readouts()["multiclass"].classes[got], predictor.predict(rows)
+        )
+
+
+@needs_cpp
+@pytest.mark.parametrize("quantize", [None, "int16"])
+def test_cpp_takes_the_same_files(tmp_path, quantize):
+    sources = []
+    for kernel, kind in (("rbf", "multiclass"), ("poly", "binary"), ("laplacian", "multilabel")):
+        for sparse, suffix in ((False, "c"), (True, "h")):
+            predictor = CompiledPredictor(
+                expansion(KERNELS[kernel], readouts()[kind].n_outputs, sparse=sparse),
+                readouts()[kind],
+            )
+            export = to_c(predictor, tmp_path / f"{kernel}.{suffix}", quantize=quantize)
+            source = export.path
+            if suffix == "h":
+                source = tmp_path / f"{kernel}_user.cpp"
+                source.write_text(f'#include "{kernel}.h"\n')
+            sources.append(source)
+    build(tmp_path, ["-x", "c++", *sources], compiler=("g++", "-std=c++11"))
+    library = build(tmp_path, ["-x", "c++", tmp_path / "rbf.c"], compiler=("g++", "-std=c++11"))
+    model = lay_out(expansion(RBF(0.3), 4), "float32", quantize, None).model
+    assert_agrees(library, "rbf", model, readouts()["multiclass"], rows_for(model, 50), "float32")
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_without_math_library(tmp_path, dtype):
+    model, readout = expansion(RBF(0.3), 4), readouts()["rest"]
+    export = to_c(CompiledPredictor(model, readout), tmp_path / "alone.c", dtype=dtype)
+    library = build(tmp_path, [export.path], "-DALONE_NO_MATH_H", libraries=())
+    assert_agrees(library, "alone", model, readout, rows_for(model), dtype)
+    run(["gcc", "-DALONE_NO_MATH_H", "-c", export.path, "-o", tmp_path / "alone.o"])
+    if shutil.which("nm"):
+        assert "exp" not in run(["nm", "-u", tmp_path / "alone.o"])
+    # One coefficient of 1 on a vector at zero makes the score the exponential itself.
+    exact = KernelExpansion(Laplacian(1.0), np.array([[0.0], [1e9]]), np.eye(2), np.zeros(2))
+    to_c(exact, tmp_path / "bare.c", dtype=dtype)
+    library = build(tmp_path, [tmp_path / "bare.c"], "-DBARE_NO_MATH_H", libraries=())
+    limit = 86.0 if dtype == "float32" else 700.0
+    rows = np.linspace(0, limit, 5000)[:, np.newaxis].astype(dtype)
+    got = call(library, "bare_scores", rows, 2, dtype)[:, 0].astype(np.float64)
+    expected = np.exp(-rows[:, 0].astype(np.float64))
+    assert (np.abs(got - expected) <= 3 * np.finfo(dtype).eps * expected).all()
+    ends = call(library, "bare_scores", [[1e30], [np.inf], [np.nan]], 2, dtype)[:, 0]
+    assert ends[0] == ends[1] == 0
+    assert np.isnan(ends[2])
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_sanitizers_find_nothing(tmp_path, level):
+    sources, calls, declarations = [], [], []
+    for kernel, sparse, quantize in itertools.product(
+        ("rbf", "laplacian", "poly", "precomputed", "linear"), (False, True), (None, "int16")
+    ):
+        if kernel == "precomputed" and sparse:
+            continue
+        name = f"m{len(sources)}"
+        model = expansion(KERNELS[kernel], 4, sparse=sparse)
+        predictor = CompiledPredictor(model, readouts()["rest"])
+        sources.append(to_c(predictor, tmp_path / f"{name}.c", quantize=quantize).path)
+        declarations.append(
+            f"int {name}_predict(const float x[]); void {name}_scores(const float x[], float s[]);"
+            f" void {name}_probabilities(const float x[], float p[]);"
+        )
+        calls.append(
+            f"{{float *x = row({model.n_features}), *s = row(4); total += {name}_predict(x);"
+            f" {name}_scores(x, s); {name}_probabilities(x, s); free(x); free(s);}}"
+        )
+    main = tmp_path / "main.c"
+    main.write_text(
+        "#include <stdlib.h>\n" + "\n".join(declarations) + "\n"
+        "static float *row(int n) { float *x = malloc((size_t)n * sizeof *x); int i;"
+        " for (i = 0; i < n; ++i) x[i] = (float)(i % 3) - 1; return x; }\n"
+        "int main(void) { int total = 0;\n" + "\n".join(calls) + "\nreturn total < 0; }\n"
+    )
+    program = tmp_path / "program"
+    flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command = ["gcc", "-std=c99", *STRICT, level, *flags, main, *sources, "-o", program, "-lm"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if "libasan" in done.stderr or "libubsan" in done.stderr:
+        pytest.skip("no sanitizer libraries")
+    assert done.returncode == 0, done.stderr
+    run([program])
+
+
+@needs_compiler
+def test_sizes_and_speed(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    machine = SparseKernelClassifier(max_basis=60, random_state=0).fit(X[:1200], y[:1200])
+    digits = to_c(machine, tmp_path / "digits.c")
+    assert digits.n_bytes <= 25_000
+    assert digits.n_bytes == os.path.getsize(tmp_path / "digits.c")
+    assert digits.table_bytes == 4 * (60 * 64 + 60 * 10 + 10) + 4 * 10
+    whole = to_c(machine, tmp_path / "whole.c", quantize="int16", X=X[1200:], y=y[1200:])
+    assert whole.table_bytes < 0.6 * digits.table_bytes
+    assert whole.loss.measured_on == "rows"
+    assert whole.loss.n_rows == len(X) - 1200
+    assert whole.loss.score_difference < 1e-3
+    assert whole.loss.labels_changed <= 0.01
+    assert whole.loss.accuracy_before == machine.score(X[1200:], y[1200:])
+    assert "accuracy" in whole.path.read_text(encoding="ascii")
+    assert to_c(expansion(RBF(0.02), 10, 0, 60, 64), tmp_path / "reals.c").n_bytes <= 60_000
+    start = time.perf_counter()
+    large = to_c(expansion(RBF(0.02), 10, 0, 768, 64), tmp_path / "large.c")
+    build(tmp_path, [large.path])
+    assert time.perf_counter() - start < 2.0
+
+
+def test_loss_without_rows(tmp_path):
+    expected = {"rbf": "basis vectors", "linear": "unit rows", "precomputed": "unit rows"}
+    for kernel, measured_on in expected.items():
+        export = to_c(expansion(KERNELS[kernel], 3), tmp_path / "a.c", quantize="int16")
+        assert export.loss.measured_on == measured_on
+        assert 0 < export.loss.score_difference < 1e-3
+        assert export.loss.labels_changed is None
+        assert measured_on in export.path.read_text(encoding="ascii")
+    assert to_c(expansion(RBF(0.3), 3), tmp_path / "a.c").loss is None
+
+
+def test_quantised_grids_lose_nothing():
+    rng = np.random.RandomState(0)
+    basis = np.column_stack([rng.randint(0, 256, 50) / 255, rng.randint(-9, 9, 50), np.ones(50)])
+    model = KernelExpansion(RBF(1.0), basis, rng.randn(50, 2), np.zeros(2))
+    kept = lay_out(model, "float64", "int16", None).model
+    np.testing.assert_allclose(kept.basis, basis, rtol=0, atol=1e-12)
+
+
+def test_same_model_same_bytes(tmp_path):
+    texts = []
+    for _ in range(2):
+        to_c(expansion(RBF(0.3), 3), tmp_path / "again.c", quantize="int16")
+        texts.append((tmp_path / "again.c").read_bytes())
+    assert texts[0] == texts[1]
+    assert os.listdir(tmp_path) == ["again.c"]
+
+
+def test_texts_give_back_every_number():
+    rng = np.random.RandomState(0)
+    bits = rng.randint(0, 2**32, 20_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    edges = [0.0, -0.0, 1.0, -0.5, 1e-45, 3.4028235e38, 16777216.0, 1e10, 123456792.0, 0.1, 100.0]
+    for dtype in (np.float32, np.float64):
+        values = np.append(bits[np.isfinite(bits)], np.array(edges, np.float32)).astype(dtype)
+        values = values if dtype == np.float32 else values * np.pi
+        items = Table.of("x", values).items
+        parsed = np.array([float(item.removesuffix("f")) for item in items]).astype(dtype)
+        np.testing.assert_array_equal(parsed, values)
+    assert Table.of("x", np.array([0.5, -0.25, 100, 1e5, 0, 1e-9, 0.1], np.float32)).items == [
+        ".5",
+        "-.25",
+        "100",
+        "1e5",
+        "0",
+        "1e-9f",
+        ".1f",
+    ]
+
+
+@pytest.mark.parametrize("name", ["2d", "a-b", "", "int", "class", "ä", "a b", "x;y", 5])
+def test_bad_names(tmp_path, name):
+    with pytest.raises(ValueError, match="name"):
+        to_c(expansion(RBF(0.3), 2), tmp_path / "fine.c", name=name)
+    assert not os.listdir(tmp_path)
+
+
+def test_name_of_the_file(tmp_path):
+    model = expansion(RBF(0.3), 2)
+    assert to_c(model, tmp_path / "my-model.v2.c").name == "my_model_v2"
+    assert to_c(model, str(tmp_path / "9.c"), name="nine").name == "nine"
+    with pytest.raises(ValueError, match="keyword"):
+        to_c(model, tmp_path / "while.h")
+
+
+def test_bad_input(tmp_path, three_classes):
+    model = expansion(RBF(0.3), 2)
+    for name in ("model.cpp", "model", "model.C"):
+        with pytest.raises(ValueError, match="suffix"):
+            to_c(model, tmp_path / name)
+    with pytest.raises(NotFittedError):
+        to_c(SparseKernelClassifier(), tmp_path / "a.c")
+    with pytest.raises(TypeError, match="float"):
+        to_c(3.5, tmp_path / "a.c")
+    custom = SparseKernelClassifier(5, kernel=lambda a, b: a @ b.T).fit(*three_classes)
+    with pytest.raises(TypeError, match="kernel"):
+        to_c(custom, tmp_path / "a.c")
+    with pytest.raises(ValueError, match="dtype"):
+        to_c(model, tmp_path / "a.c", dtype="float16")
+    with pytest.raises(ValueError, match="quantize"):
+        to_c(model, tmp_path / "a.c", quantize="int8")
+    with pytest.raises(ValueError, match="shape"):
+        to_c(model, tmp_path / "a.c", X=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="NaN"):
+        to_c(model, tmp_path / "a.c", X=np.full((3, 7), np.nan))
+    with pytest.raises(ValueError, match="pass X"):
+        to_c(model, tmp_path / "a.c", y=[1])
+    with pytest.raises(ValueError, match="bare model"):
+        to_c(model, tmp_path / "a.c", X=np.ones((1, 7)), y=[1])
+    with pytest.raises(ValueError, match="float64"):
+        to_c(LinearMap(np.full((1, 1), 1e300), np.zeros(1)), tmp_path / "a.c")
+    assert not os.listdir(tmp_path)
+
+
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "kept.c"
+    path.write_text("old")
+
+    def full(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(OSError, match="full"):
+            to_c(expansion(RBF(0.3), 2), path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["kept.c"]
+    with pytest.raises(FileNotFoundError):
+        to_c(expansion(RBF(0.3), 2), tmp_path / "nowhere" / "a.c")

@@ -1,0 +1,373 @@
+"""ONNX files say what Python says, in onnxruntime."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from widemargin import SparseKernelClassifier
+from widemargin._registry import ESTIMATORS
+from widemargin.compiled import CompiledPredictor
+from widemargin.export import to_onnx
+from widemargin.kernels import RBF, CustomKernel, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.models import KernelExpansion, LinearMap
+from widemargin.readouts import Readout
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+KERNELS = ["rbf", "laplacian", "poly", "linear"]
+
+
+def data(n_classes=3, n_features=6, seed=0):
+    X, y = make_classification(
+        160, n_features, n_informative=5, n_redundant=0, n_classes=n_classes, random_state=seed
+    )
+    return X.astype(np.float32).astype(np.float64), y
+
+
+def run(proto, X):
+    """Return the outputs by name."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {"X": X}), strict=True))
+
+
+def largest_error(found, expected):
+    assert found.shape == expected.shape
+    return np.abs(found - expected).max(initial=0.0) / np.abs(expected).max(initial=1e-300)
+
+
+def assert_agrees(machine, X, dtype="float32", **options):
+    """Check all outputs against float64 prediction in Python; rows must be float32 numbers."""
+    proto = to_onnx(machine, dtype=dtype, **options)
+    onnx.checker.check_model(proto, full_check=True)
+    assert all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
+    outputs = run(proto, X.astype(dtype))
+    scores = machine.decision_function(X)
+    assert outputs["scores"].dtype == np.dtype(dtype)
+    assert largest_error(outputs["scores"], scores) < TOLERANCE[dtype]
+    # Only where two scores are as close as their errors may the label be another one.
+    clear = np.ones(len(X), dtype=bool)
+    if scores.ndim == 1:
+        clear = np.abs(scores) > 1e-4 * np.abs(scores).max(initial=0.0)
+    elif scores.shape[1] > 1:
+        best = np.sort(scores, axis=1)
+        clear = best[:, -1] - best[:, -2] > 1e-4 * np.abs(scores).max(initial=0.0)
+    np.testing.assert_array_equal(outputs["label"][clear], machine.predict(X)[clear])
+    if hasattr(machine, "predict_proba") and "probabilities" in outputs:
+        expected = machine.predict_proba(X)
+        assert np.abs(outputs["probabilities"] - expected).max() < 10 * TOLERANCE[dtype]
+    return proto, outputs
+
+
+@pytest.mark.parametrize("labels", ["integers", "strings"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_agrees_with_python(kernel, n_classes, dtype, labels):
+    X, y = data(n_classes)
+    y = np.array(["pear", "äpfel", "quince"])[y] if labels == "strings" else 3 * y - 1
+    machine = SparseKernelClassifier(12, kernel=kernel, random_state=0).fit(X, y)
+    _, outputs = assert_agrees(machine, X, dtype)
+    assert list(outputs) == ["label", "scores"]
+    assert outputs["label"].dtype == (object if labels == "strings" else np.int64)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_estimator(name, n_classes):
+    X, y = data(n_classes)
+    machine = ESTIMATORS[name]().fit(X, y)
+    assert_agrees(machine, X)
+    assert_agrees(machine, X, "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("basis", ["shared", "per_class"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities(n_classes, basis, dtype):
+    X, y = data(n_classes)
+    machine = SparseKernelClassifier(8, loss="logistic", basis=basis, random_state=0).fit(X, y)
+    _, outputs = assert_agrees(machine, X, dtype)
+    assert list(outputs) == ["label", "scores", "probabilities"]
+    np.testing.assert_allclose(outputs["probabilities"].sum(axis=1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_probabilities_of_scores_that_are_all_low(dtype):
+    readout = Readout(np.arange(3), "multiclass", "one_against_rest")
+    machine = CompiledPredictor(
+        LinearMap(np.zeros((1, 3)), np.array([-900.0, -901.0, -950.0])), readout, dtype="float64"
+    )
+    probabilities = run(to_onnx(machine, dtype=dtype), np.zeros((1, 1), dtype))["probabilities"]
+    expected = machine.predict_proba(np.zeros((1, 1)))
+    np.testing.assert_allclose(probabilities, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_far_and_large_data(kernel, offset, scale):
+    X, y = data()
+    X = (scale * X + offset).astype(np.float32).astype(np.float64)
+    machine = SparseKernelClassifier(20, kernel=kernel, C=100, random_state=0).fit(X, y)
+    assert_agrees(machine, X)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 50.0, 5000.0])
+def test_narrow_kernels_keep_their_digits(gamma):
+    rng = np.random.default_rng(0)
+    basis = rng.uniform(-10, 10, size=(40, 5))
+    model = KernelExpansion(RBF(gamma), basis, rng.normal(size=(40, 3)), np.zeros(3))
+    near = basis + rng.normal(size=basis.shape) * 0.5 / np.sqrt(gamma)
+    rows = near.astype(np.float32).astype(np.float64)
+    found = run(to_onnx(model), rows.astype(np.float32))["scores"]
+    assert largest_error(found, model.scores(rows)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(0.1), Laplacian(0.1), Polynomial(0.1, 3, 1.0)], ids=["rbf", "laplacian", "poly"]
+)
+def test_coefficients_that_cancel(kernel):
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(20, 4))
+    basis = np.vstack([half, half + 1e-3])
+    coef = 1e3 * rng.normal(size=(20, 2))
+    model = KernelExpansion(kernel, basis, np.vstack([coef, -coef]), np.zeros(2))
+    rows = rng.normal(size=(50, 4)).astype(np.float32)
+    found = run(to_onnx(model), rows)["scores"]
+    assert largest_error(found, model.scores(rows.astype(np.float64))) < 1e-5
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 7])
+def test_powers_of_negative_products(degree):
+    rng = np.random.default_rng(0)
+    kernel = Polynomial(0.3, degree, -0.5)
+    model = KernelExpansion(kernel, rng.normal(size=(9, 4)), rng.normal(size=(9, 2)), np.ones(2))
+    rows = rng.normal(size=(30, 4))
+    assert (0.3 * rows @ model.basis.T - 0.5 < 0).any()
+    found = run(to_onnx(model, dtype="float64"), rows)["scores"]
+    assert largest_error(found, model.scores(rows)) < 1e-12
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_batches_of_none_and_one(kernel, n_classes):
+    X, y = data(n_classes)
+    machine = SparseKernelClassifier(5, kernel=kernel, loss="logistic").fit(X, y)
+    assert_agrees(machine, X[:1])
+    proto = to_onnx(machine)
+    outputs = run(proto, X[:0].astype(np.float32))
+    assert outputs["label"].shape == (0,)
+    assert outputs["scores"].shape == ((0,) if n_classes == 2 else (0, 3))
+    assert outputs["probabilities"].shape == (0, n_classes)
+
+
+def test_sparse_training_rows():
+    X, y = data()
+    X[np.abs(X) < 0.7] = 0
+    machine = SparseKernelClassifier(10, random_state=0).fit(sp.csr_matrix(X), y)
+    assert sp.issparse(machine.basis_)
+    assert_agrees(machine, X)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_precomputed_kernel(dtype):
+    X, y = data()
+    values = RBF(0.1).block(X, X).astype(np.float32).astype(np.float64)
+    values = np.maximum(values, values.T)
+    machine = SparseKernelClassifier(10, kernel="precomputed", random_state=0).fit(values, y)
+    proto, _ = assert_agrees(machine, values, dtype)
+    assert proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value == len(X)
+
+
+@pytest.mark.parametrize("labels", [[False, True], [0.5, 2.25], [0, 1], ["no", "yes"]])
+def test_types_of_labels_of_two_classes(labels):
+    X, y = data(2)
+    machine = SparseKernelClassifier(5, random_state=0).fit(X, y)
+    machine.classes_ = np.array(labels)
+    predicted = run(to_onnx(machine), X.astype(np.float32))["label"]
+    assert predicted.tolist() == machine.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([0.1, 0.2, 0.3]),
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array(["a", "b", "c"], dtype=object),
+        np.array([5, 6, 7], dtype=object),
+    ],
+    ids=["floats", "bytes", "strings", "integer objects"],
+)
+def test_types_of_labels_of_three_classes(classes):
+    machine = CompiledPredictor(LinearMap(np.eye(3), np.zeros(3)), Readout(classes, "multiclass"))
+    predicted = run(to_onnx(machine), np.eye(3, dtype=np.float32))["label"]
+    assert predicted.tolist() == classes.tolist()
+
+
+def test_labels_that_onnx_has_not():
+    classes = np.array([("a", 1), ("b", 2), ("c", 3)], dtype=[("name", "U1"), ("number", int)])
+    machine = CompiledPredictor(LinearMap(np.eye(3), np.zeros(3)), Readout(classes, "multiclass"))
+    with pytest.raises(TypeError, match="no type in ONNX"):
+        to_onnx(machine)
+
+
+def test_first_of_equal_scores_wins():
+    rows = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1]], dtype=np.float32)
+    classes = np.array(["a", "b", "c"])
+    several = CompiledPredictor(LinearMap(np.eye(3), np.zeros(3)), Readout(classes, "multiclass"))
+    assert run(to_onnx(several), rows)["label"].tolist() == ["a", "b", "a"]
+    one = LinearMap(np.eye(3)[:, :1], np.zeros(1))
+    two = CompiledPredictor(one, Readout(classes[:2], "binary"))
+    assert run(to_onnx(two), rows)["label"].tolist() == ["b", "a", "b"]
+
+
+@pytest.mark.parametrize("link", [None, "one_against_rest"])
+def test_multilabel(link):
+    rng = np.random.default_rng(0)
+    model = KernelExpansion(
+        RBF(0.2), rng.normal(size=(8, 3)), rng.normal(size=(8, 4)), rng.normal(size=4)
+    )
+    readout = Readout(np.array(["a", "b", "c", "d"]), "multilabel", link)
+    machine = CompiledPredictor(model, readout, dtype="float64")
+    rows = rng.normal(size=(20, 3)).astype(np.float32)
+    outputs = run(to_onnx(machine), rows)
+    np.testing.assert_array_equal(outputs["label"], machine.predict(rows.astype(np.float64)))
+    assert outputs["label"].dtype == np.int64
+    assert largest_error(outputs["scores"], machine.decision_function(rows)) < 1e-5
+    if link is not None:
+        expected = machine.predict_proba(rows.astype(np.float64))
+        np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bare_models_have_scores_alone(dtype):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(7, 3)).astype(np.float32)
+    linear = LinearMap(rng.normal(size=(3, 1)), np.ones(1))
+    basis = rng.normal(size=(4, 3))
+    expansion = KernelExpansion(Linear(), basis, rng.normal(size=(4, 2)), np.ones(2))
+    for model in (linear, expansion):
+        proto = to_onnx(model, dtype=dtype)
+        outputs = run(proto, rows.astype(dtype))
+        assert list(outputs) == ["scores"]
+        expected = model.scores(rows.astype(np.float64))
+        assert largest_error(outputs["scores"], expected) < TOLERANCE[dtype]
+        assert "Exp" not in {node.op_type for node in proto.graph.node}
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), Laplacian(1.0), Polynomial(1.0), Linear()], ids=repr)
+def test_no_vectors_at_all(kernel):
+    model = KernelExpansion(kernel, np.zeros((0, 3)), np.zeros((0, 2)), np.array([1.0, -2.0]))
+    scores = run(to_onnx(model), np.ones((4, 3), np.float32))["scores"]
+    np.testing.assert_array_equal(scores, np.tile([1.0, -2.0], (4, 1)))
+
+
+def test_no_training_rows_of_a_precomputed_kernel():
+    none = np.zeros(0, dtype=np.intp)
+    model = KernelExpansion(Precomputed(), none, np.zeros((0, 1)), np.array([3.0]), n_features=5)
+    assert run(to_onnx(model), np.ones((2, 5), np.float32))["scores"].tolist() == [[3.0], [3.0]]
+
+
+def test_one_class():
+    machine = CompiledPredictor(
+        LinearMap(np.ones((2, 1)), np.zeros(1)), Readout(np.array([7]), "multiclass", "softmax")
+    )
+    outputs = run(to_onnx(machine), np.array([[1, 1], [-1, -1]], np.float32))
+    assert outputs["label"].tolist() == [7, 7]
+    assert outputs["probabilities"].tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+def test_opsets(opset, kernel):
+    X, y = data()
+    machine = SparseKernelClassifier(5, kernel=kernel, loss="logistic", basis="per_class").fit(X, y)
+    proto, _ = assert_agrees(machine, X, opset=opset)
+    assert [(entry.domain, entry.version) for entry in proto.opset_import] == [("", opset)]
+
+
+def test_what_the_file_says_of_itself():
+    X, y = data()
+    proto = to_onnx(SparseKernelClassifier(5, gamma=0.25, tol=0, random_state=0).fit(X, y))
+    properties = {entry.key: entry.value for entry in proto.metadata_props}
+    assert properties == {
+        "estimator": "SparseKernelClassifier",
+        "kernel": "RBF(gamma=0.25)",
+        "n_vectors": "5",
+    }
+    assert proto.producer_name == "widemargin"
+    assert proto.ir_version <= 8
+
+
+def test_file_is_what_was_returned(tmp_path):
+    X, y = data()
+    path = tmp_path / "machine.onnx"
+    path.write_text("an older file")
+    proto = to_onnx(SparseKernelClassifier(5).fit(X, y), path)
+    assert onnx.load(path) == proto
+    assert [entry.name for entry in tmp_path.iterdir()] == ["machine.onnx"]
+
+
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    X, y = data()
+    path = tmp_path / "machine.onnx"
+    path.write_text("an older file")
+
+    def fail(source, target):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="the disk is gone"):
+        to_onnx(SparseKernelClassifier(5).fit(X, y), path)
+    assert path.read_text() == "an older file"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["machine.onnx"]
+
+
+def test_what_cannot_be_exported():
+    X, y = data()
+    with pytest.raises(NotFittedError):
+        to_onnx(SparseKernelClassifier())
+    with pytest.raises(TypeError, match="a class"):
+        to_onnx(SparseKernelClassifier)
+    with pytest.raises(TypeError, match="skl2onnx"):
+        to_onnx(make_pipeline(StandardScaler(), SparseKernelClassifier(5)).fit(X, y))
+    with pytest.raises(TypeError, match="got StandardScaler"):
+        to_onnx(StandardScaler().fit(X))
+    custom = CustomKernel(lambda rows, basis: rows @ basis.T)
+    with pytest.raises(TypeError, match="Python function"):
+        to_onnx(SparseKernelClassifier(5, kernel=custom).fit(X, y))
+
+
+def test_parameters_are_checked():
+    model = LinearMap(np.ones((2, 1)), np.zeros(1))
+    with pytest.raises(ValueError, match="dtype must be one of"):
+        to_onnx(model, dtype="float16")
+    with pytest.raises(ValueError, match="opset must be 13 or more"):
+        to_onnx(model, opset=12)
+
+
+def test_says_what_to_install_without_onnx():
+    code = (
+        "import sys; sys.modules['onnx'] = None; sys.modules['skl2onnx'] = None\n"
+        "import numpy as np\n"
+        "from widemargin.export import to_onnx\n"
+        "from widemargin.models import LinearMap\n"
+        "to_onnx(LinearMap(np.ones((2, 1)), np.zeros(1)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install widemargin[onnx]" in done.stderr
