@@ -33,6 +33,56 @@ void bind_blocks(nb::module_& m) {
       "kernel"_a, "rows"_a, "basis"_a, "out"_a.noconvert(), "n_threads"_a);
 }
 
+template <class In, class T>
+void bind_values(nb::module_& m) {
+  const auto check = [](const auto& rows, const auto& basis, const auto& out,
+                        const AdaptiveRbfKernel& kernel) {
+    require(rows.columns == basis.columns, "rows and basis differ in features");
+    require(kernel.widths.size() == basis.rows, "widths and basis differ in vectors");
+    require(out.rows == rows.rows && out.columns == basis.rows, "out has the wrong shape");
+  };
+  m.def(
+      "kernel_block",
+      [check](const AdaptiveRbfKernel& kernel, Array2<const In> rows, Array2<const In> basis,
+              Array2<T> out, int n_threads) {
+        check(as_matrix(rows), as_matrix(basis), as_matrix(out), kernel);
+        nb::gil_scoped_release unlocked;
+        kernel_values(AnyKernel(kernel), as_matrix(rows), as_matrix(basis), as_matrix(out),
+                      n_threads);
+      },
+      "kernel"_a, "rows"_a.noconvert(), "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "kernel_block",
+      [check](const AdaptiveRbfKernel& kernel, const CsrArrays<In>& rows, Array2<const In> basis,
+              Array2<T> out, int n_threads) {
+        check(rows.view(), as_matrix(basis), as_matrix(out), kernel);
+        nb::gil_scoped_release unlocked;
+        kernel_values(AnyKernel(kernel), rows.view(), as_matrix(basis), as_matrix(out), n_threads);
+      },
+      "kernel"_a, "rows"_a, "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+}
+
+std::vector<double> as_vector(const Array1<const double>& array) {
+  return {array.data(), array.data() + array.shape(0)};
+}
+
+void bind_adaptive(nb::module_& m) {
+  nb::class_<AdaptiveRbfKernel>(m, "AdaptiveRbfKernel")
+      .def(
+          "__init__",
+          [](AdaptiveRbfKernel* self, Array1<const double> widths, Array1<const double> weights,
+             Array2<const double> map) {
+            new (self) AdaptiveRbfKernel{as_vector(widths),
+                                         as_vector(weights),
+                                         {map.data(), map.data() + map.shape(0) * map.shape(1)},
+                                         map.shape(1)};
+          },
+          "widths"_a.noconvert(), "weights"_a.noconvert(), "map"_a.noconvert());
+  bind_values<float, float>(m);
+  bind_values<double, double>(m);
+  bind_values<double, float>(m);
+}
+
 template <class Kernel>
 void bind_kernel(nb::module_& m) {
   bind_blocks<Kernel, float, float>(m);
@@ -74,6 +124,7 @@ void bind_kernels(nb::module_& m) {
   nb::class_<RbfKernel>(m, "RbfKernel").def(nb::init<double>(), "gamma"_a);
   nb::class_<LaplacianKernel>(m, "LaplacianKernel").def(nb::init<double>(), "gamma"_a);
 
+  bind_adaptive(m);
   bind_kernel<LinearKernel>(m);
   bind_kernel<PolynomialKernel>(m);
   bind_kernel<RbfKernel>(m);

@@ -1,7 +1,9 @@
 #include <nanobind/stl/variant.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <variant>
 
 #include "arrays.hpp"
 #include "widemargin/machine.hpp"
@@ -21,9 +23,9 @@ class FloatRow {
       return;
     }
     held_ = true;
-    if (view_.ndim == 1 && view_.format != nullptr && view_.format[1] == '\0') {
-      if (view_.format[0] == 'f') single_ = static_cast<const float*>(view_.buf);
-      if (view_.format[0] == 'd') twofold_ = static_cast<const double*>(view_.buf);
+    if (view_.ndim == 1 && view_.format != nullptr) {
+      if (is_one<float>("f")) single_ = static_cast<const float*>(view_.buf);
+      if (is_one<double>("d")) twofold_ = static_cast<const double*>(view_.buf);
     }
   }
   ~FloatRow() {
@@ -42,6 +44,12 @@ class FloatRow {
   }
 
  private:
+  template <class T>
+  bool is_one(const char* format) const {
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(view_.buf) % alignof(T) == 0;
+    return std::strcmp(view_.format, format) == 0 && is_aligned;
+  }
+
   Py_buffer view_{};
   bool held_ = false;
   const float* single_ = nullptr;
@@ -49,7 +57,7 @@ class FloatRow {
 };
 
 template <class T>
-std::int64_t best_of_one(const Machine<T>& machine, nb::handle x, bool check) {
+std::int64_t best_of_one(const Machine<T>& machine, nb::handle x, bool check, bool single) {
   const FloatRow row(x);
   if (!row.is_float()) return -1;
   if (row.size() != machine.features()) {
@@ -58,8 +66,8 @@ std::int64_t best_of_one(const Machine<T>& machine, nb::handle x, bool check) {
                               .c_str());
   }
   std::int64_t best = 0;
-  const auto bad =
-      row.visit([&](auto rows) { return machine.best(rows, &best, /*n_threads=*/1, check); });
+  const auto bad = row.visit(
+      [&](auto rows) { return machine.best(rows, &best, /*n_threads=*/1, check, single); });
   if (bad >= 0) {
     throw nb::value_error("The row contains NaN or infinity, or a value too large for the dtype.");
   }
@@ -89,14 +97,14 @@ void bind_rows(nb::class_<Machine<T>>& machine, const View& view) {
   machine.def(
       "best",
       [view](const Machine<T>& self, const Input& input, Array1<std::int64_t> out, int n_threads,
-             bool check) {
+             bool check, bool single) {
         const auto rows = view(input);
         require(rows.columns == self.features(), "rows have other features than the machine");
         require(out.shape(0) == rows.rows, "out has the wrong length");
         nb::gil_scoped_release unlocked;
-        return self.best(rows, out.data(), n_threads, check);
+        return self.best(rows, out.data(), n_threads, check, single);
       },
-      "rows"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "check"_a);
+      "rows"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "check"_a, "single"_a);
 }
 
 template <class T>
@@ -115,12 +123,21 @@ void bind_machine(nb::module_& m, const char* name) {
          Array2<const double> coef, Array1<const double> intercept) {
         require(coef.shape(1) == intercept.shape(0), "coef and intercept differ in outputs");
         require(coef.shape(0) == basis.shape(0), "basis and coef differ in vectors");
+        if (const auto* adaptive = std::get_if<AdaptiveRbfKernel>(&kernel)) {
+          require(adaptive->widths.size() == basis.shape(0), "basis and widths differ in vectors");
+          require(adaptive->weights.empty() || adaptive->weights.size() == basis.shape(1),
+                  "weights and basis differ in features");
+          require(adaptive->map.size() ==
+                      (adaptive->map.empty() ? 0 : basis.shape(1) * adaptive->mapped),
+                  "map and basis differ in features");
+        }
         new (self) Machine<T>(kernel, as_matrix(basis), as_matrix(coef), as_span(intercept),
                               *instruction_sets().front());
       },
       "kernel"_a, "basis"_a.noconvert(), "coef"_a.noconvert(), "intercept"_a.noconvert());
   machine.def_prop_ro("products_per_row", &Machine<T>::products_per_row);
-  machine.def("best_of_one", &best_of_one<T>, "x"_a.none(), "check"_a);
+  machine.def_prop_ro("by_entries", &Machine<T>::by_entries);
+  machine.def("best_of_one", &best_of_one<T>, "x"_a.none(), "check"_a, "single"_a);
   bind_rows<T, Array2<const float>>(machine, as_matrix<const float>);
   bind_rows<T, Array2<const double>>(machine, as_matrix<const double>);
   bind_rows<T, CsrArrays<float>>(machine, [](const CsrArrays<float>& rows) { return rows.view(); });

@@ -56,9 +56,9 @@ double squared_distance(const SparseMatrix<In>& left, std::size_t i, const Spars
 
 }  // namespace
 
-template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
-                  Matrix<T> out, int n_threads) {
+template <class T, class Rows, class In>
+void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
+                   int n_threads) {
   const PreparedBasis<T> prepared(kernel, basis, vector_code<T>());
   for_each_chunk(rows.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
     Scratch<T> scratch;
@@ -72,6 +72,12 @@ void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> 
       }
     }
   });
+}
+
+template <class T, class In, class Kernel>
+void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
+                  Matrix<T> out, int n_threads) {
+  kernel_values(AnyKernel(kernel), rows, basis, out, n_threads);
 }
 
 template <class T, class In, class Kernel>
@@ -149,5 +155,14 @@ WIDEMARGIN_INSTANTIATE_ALL(LinearKernel)
 WIDEMARGIN_INSTANTIATE_ALL(PolynomialKernel)
 WIDEMARGIN_INSTANTIATE_ALL(RbfKernel)
 WIDEMARGIN_INSTANTIATE_ALL(LaplacianKernel)
+
+#define WIDEMARGIN_INSTANTIATE_VALUES(T, In)                                               \
+  template void kernel_values(const AnyKernel&, const Matrix<const In>&, Matrix<const In>, \
+                              Matrix<T>, int);                                             \
+  template void kernel_values(const AnyKernel&, const SparseMatrix<In>&, Matrix<const In>, \
+                              Matrix<T>, int);
+WIDEMARGIN_INSTANTIATE_VALUES(float, float)
+WIDEMARGIN_INSTANTIATE_VALUES(float, double)
+WIDEMARGIN_INSTANTIATE_VALUES(double, double)
 
 }  // namespace widemargin

@@ -4,15 +4,20 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "widemargin/parallel.hpp"
 
 namespace widemargin {
 namespace {
 
-constexpr std::size_t kTaskRows = 1024;   // that a thread takes at a time
-constexpr std::size_t kFewFeatures = 32;  // so few that differences cost no more than products
-constexpr std::size_t kSparseShare = 4;   // sparse rows stay so with at most 1/4 of all entries
+constexpr std::size_t kTaskRows = 1024;           // that a thread takes at a time, at the most
+constexpr std::size_t kTaskProducts = 2'000'000;  // of a task, so that waking a thread is worth it
+constexpr std::size_t kTileEntries = 1 << 18;  // of wide rows, from which a tile has fewer of them
+constexpr std::size_t kRowsAtOnce = 8;         // then in multiples of what the loops take at a time
+constexpr std::size_t kFewFeatures = 32;       // so few that differences cost no more than products
+constexpr std::size_t kSparseShare = 4;  // sparse rows stay so with at most 1/4 of all entries
 
 // Distances by products are off by a few units in the last place of the norms. What may be lost of
 // a kernel value before differences are taken instead.
@@ -47,11 +52,14 @@ std::vector<double> column_medians(Matrix<const In> rows) {
   return medians;
 }
 
-// Rounded like the rows that it multiplies, unless it is beyond the range of single precision.
+// Rounded like the rows that they multiply, unless they are beyond the range of single precision.
 template <class T>
-double usable_scale(double scale) {
-  const auto rounded = static_cast<double>(static_cast<T>(scale));
-  return std::isnormal(static_cast<T>(scale)) ? rounded : scale;
+std::vector<double> usable(std::vector<double> scales) {
+  for (double& scale : scales) {
+    const auto rounded = static_cast<T>(scale);
+    if (std::isnormal(rounded)) scale = static_cast<double>(rounded);
+  }
+  return scales;
 }
 
 template <class T>
@@ -85,26 +93,53 @@ PackedTable<T>::PackedTable(std::size_t inner, std::size_t columns, const PanelS
 
 template <class T>
 template <class In>
-FeatureSums<T>::FeatureSums(Of of, Matrix<const In> columns, double scale,
+FeatureSums<T>::FeatureSums(Of of, Matrix<const In> columns, std::vector<double> scales,
                             const VectorCode<T>& code)
     : of_(of),
-      scale_(usable_scale<T>(scale)),
       code_(&code),
+      scales_(usable<T>(std::move(scales))),
+      scales_rounded_(scales_.begin(), scales_.end()),
+      rounds_exactly_(std::equal(scales_.begin(), scales_.end(), scales_rounded_.begin())),
       origin_(of == Of::products ? std::vector<double>() : column_medians(columns)),
       origin_rounded_(origin_.begin(), origin_.end()),
       table_(columns.columns, columns.rows, code.shape,
-             [&](std::size_t f, std::size_t j) {
-               const auto value = static_cast<double>(columns.row(j)[f]);
-               return (origin_.empty() ? value : value - origin_[f]) * scale_;
-             }),
+             [&](std::size_t f, std::size_t j) { return placed(f, columns.row(j)[f]); }),
       norms_(table_norms(table_)),
       by_products_(of == Of::products) {
   for (std::size_t f = 0; f < origin_.size(); ++f) {
     if (origin_[f] != 0) origin_entries_.push_back(static_cast<std::int32_t>(f));
   }
   if (of == Of::squared_distances && features() > kFewFeatures) {
-    const T largest = norms_.empty() ? T(0) : *std::max_element(norms_.begin(), norms_.end());
-    by_products_ = !loses_digits(2 * largest);
+    by_products_ = !loses_digits(2 * *std::max_element(norms_.begin(), norms_.end()));
+  }
+}
+
+template <class T>
+template <class In>
+FeatureSums<T>::FeatureSums(Matrix<const In> columns, Matrix<const double> map,
+                            const VectorCode<T>& code)
+    : of_(Of::squared_distances),
+      code_(&code),
+      scales_(columns.columns, 1.0),
+      scales_rounded_(scales_.begin(), scales_.end()),
+      rounds_exactly_(std::equal(scales_.begin(), scales_.end(), scales_rounded_.begin())),
+      origin_(column_medians(columns)),
+      origin_rounded_(origin_.begin(), origin_.end()),
+      map_(PackedTable<T>(map.rows, map.columns, code.shape,
+                          [&](std::size_t f, std::size_t d) { return map.row(f)[d]; })),
+      // As many features as mapped rows have with their padding, which is zero.
+      table_(map_->columns(), columns.rows, code.shape,
+             [&](std::size_t d, std::size_t j) {
+               double sum = 0;
+               for (std::size_t f = 0; f < map.rows && d < map.columns; ++f) {
+                 sum += placed(f, columns.row(j)[f]) * map.row(f)[d];
+               }
+               return sum;
+             }),
+      norms_(table_norms(table_)),
+      by_products_(false) {
+  for (std::size_t f = 0; f < origin_.size(); ++f) {
+    if (origin_[f] != 0) origin_entries_.push_back(static_cast<std::int32_t>(f));
   }
 }
 
@@ -113,15 +148,15 @@ template <class In>
 T FeatureSums<T>::place(const Matrix<const In>& rows, std::size_t i, T* out) const {
   const In* const row = rows.row(i);
   if constexpr (std::is_same_v<In, float>) {
-    if (static_cast<double>(static_cast<T>(scale_)) == scale_) {
+    if (rounds_exactly_) {
       return code_->place_float(row, origin_.empty() ? nullptr : origin_rounded_.data(),
-                                static_cast<T>(scale_), features(), out);
+                                scales_rounded_.data(), features(), out);
     }
     const std::vector<double> wide(row, row + features());
     return place(contiguous(wide.data(), 1, features()), 0, out);
   } else {
-    return code_->place_double(row, origin_.empty() ? nullptr : origin_.data(), scale_, features(),
-                               out);
+    return code_->place_double(row, origin_.empty() ? nullptr : origin_.data(), scales_.data(),
+                               features(), out);
   }
 }
 
@@ -130,12 +165,11 @@ template <class In>
 T FeatureSums<T>::place(const SparseMatrix<In>& rows, std::size_t i, T* out) const {
   std::fill_n(out, features(), T(0));
   for (const auto f : origin_entries_) {
-    out[f] = static_cast<T>(-origin_[static_cast<std::size_t>(f)] * scale_);
+    out[f] = static_cast<T>(placed(static_cast<std::size_t>(f), 0.0));
   }
   for (auto e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
     const auto f = static_cast<std::size_t>(rows.indices[e]);
-    const auto value = static_cast<double>(rows.values[e]);
-    out[f] = static_cast<T>((origin_.empty() ? value : value - origin_[f]) * scale_);
+    out[f] = static_cast<T>(placed(f, static_cast<double>(rows.values[e])));
   }
   T norm = 0;
   for (std::size_t f = 0; f < features(); ++f) norm += out[f] * out[f];
@@ -156,11 +190,10 @@ bool FeatureSums<T>::place_entries(const SparseMatrix<In>& rows, std::size_t i, 
   scratch.values.clear();
   norm = 0;
   const auto add = [&](std::int32_t f, double value) {
-    const double moved = origin_.empty() ? value : value - origin_[static_cast<std::size_t>(f)];
-    const auto placed = static_cast<T>(moved * scale_);
+    const auto rounded = static_cast<T>(placed(static_cast<std::size_t>(f), value));
     scratch.indices.push_back(f);
-    scratch.values.push_back(placed);
-    norm += placed * placed;
+    scratch.values.push_back(rounded);
+    norm += rounded * rounded;
   };
   auto other = origin_entries_.begin();
   while (e < end || other != origin_entries_.end()) {
@@ -184,13 +217,21 @@ void FeatureSums<T>::add_norms(Sums<T>& sums, const T* row_norms) const {
 }
 
 template <class T>
-void FeatureSums<T>::sum_tile(const T* rows, const T* norms, std::size_t count,
-                              const T* column_start, T* out) const {
-  Sums<T> sums = table_.sums(rows, features(), count, out);
+void FeatureSums<T>::sum_tile(Scratch<T>& scratch, std::size_t count, const T* column_start,
+                              T* out) const {
+  const T* rows = scratch.rows.data();
+  std::size_t stride = features();
+  if (map_) {
+    scratch.mapped.resize(count * map_->columns());
+    code_->products(map_->sums(rows, stride, count, scratch.mapped.data()));
+    rows = scratch.mapped.data();
+    stride = map_->columns();
+  }
+  Sums<T> sums = table_.sums(rows, stride, count, out);
   sums.column_start = column_start;
   if (of_ == Of::absolute_distances) return code_->absolute_differences(sums);
   if (!by_products_) return code_->squared_differences(sums);
-  add_norms(sums, norms);
+  add_norms(sums, scratch.norms.data());
   code_->products(sums);
 }
 
@@ -199,18 +240,16 @@ template <class Rows>
 std::size_t FeatureSums<T>::add_up(const Rows& rows, std::size_t first, std::size_t count,
                                    bool check, const T* column_start, Scratch<T>& scratch,
                                    T* out) const {
-  scratch.rows.resize(count * features());
   scratch.norms.resize(count);
-  T* const tile = scratch.rows.data();
   std::size_t bad = count;
   const auto is_bad = [&](T norm, const T* values, std::size_t length) {
     return check && !std::isfinite(norm) && !all_finite(values, length);
   };
   // Rows that stay sparse are summed at once; those between them in blocks.
-  std::size_t waiting = 0, placed = 0;
+  std::size_t waiting = 0, ready = 0;
   const auto sum_waiting = [&] {
-    sum_tile(tile, scratch.norms.data(), placed, column_start, out + waiting * columns());
-    placed = 0;
+    sum_tile(scratch, ready, column_start, out + waiting * columns());
+    ready = 0;
   };
   for (std::size_t i = 0; i < count; ++i) {
     if constexpr (std::is_same_v<Rows, SparseMatrix<float>> ||
@@ -218,7 +257,7 @@ std::size_t FeatureSums<T>::add_up(const Rows& rows, std::size_t first, std::siz
       T norm;
       if (by_products_ && place_entries(rows, first + i, scratch, norm)) {
         if (is_bad(norm, scratch.values.data(), scratch.values.size())) bad = std::min(bad, i);
-        if (placed > 0) sum_waiting();
+        if (ready > 0) sum_waiting();
         Sums<T> sums = table_.sums(nullptr, 0, 1, out + i * columns());
         sums.column_start = column_start;
         add_norms(sums, &norm);
@@ -227,30 +266,55 @@ std::size_t FeatureSums<T>::add_up(const Rows& rows, std::size_t first, std::siz
         continue;
       }
     }
-    if (placed == 0) waiting = i;
-    T* const row = tile + placed * features();
-    scratch.norms[placed] = place(rows, first + i, row);
-    if (is_bad(scratch.norms[placed], row, features())) bad = std::min(bad, i);
-    ++placed;
+    if (ready == 0) waiting = i;
+    // Room for no more rows than come to be dense: wide sparse ones mostly do not.
+    const std::size_t end = (ready + 1) * features();
+    if (scratch.rows.size() < end) scratch.rows.resize(end);
+    T* const row = scratch.rows.data() + ready * features();
+    scratch.norms[ready] = place(rows, first + i, row);
+    if (is_bad(scratch.norms[ready], row, features())) bad = std::min(bad, i);
+    ++ready;
+    if (ready % kRowsAtOnce == 0 && end >= kTileEntries) sum_waiting();
   }
-  if (placed > 0) sum_waiting();
+  if (ready > 0) sum_waiting();
   return bad;
 }
 
 namespace {
 
-template <class T>
-FeatureSums<T> sums_for(const AnyKernel& kernel, auto basis, const VectorCode<T>& code) {
+template <class T, class In>
+FeatureSums<T> sums_for(const AnyKernel& kernel, Matrix<const In> basis,
+                        const VectorCode<T>& code) {
   using Of = typename FeatureSums<T>::Of;
+  if (const auto* adaptive = std::get_if<AdaptiveRbfKernel>(&kernel)) {
+    if (!adaptive->map.empty()) {
+      return FeatureSums<T>(
+          basis, contiguous(adaptive->map.data(), basis.columns, adaptive->mapped), code);
+    }
+    if (!adaptive->weights.empty()) {
+      return FeatureSums<T>(Of::squared_distances, basis, adaptive->weights, code);
+    }
+  }
   return std::visit(
       [&](const auto& each) {
         using Kernel = std::decay_t<decltype(each)>;
         const Of of = !Kernel::is_distance    ? Of::products
                       : Kernel::sums_products ? Of::squared_distances
                                               : Of::absolute_distances;
-        return FeatureSums<T>(of, basis, each.scale(), code);
+        return FeatureSums<T>(of, basis, std::vector<double>(basis.columns, each.scale()), code);
       },
       kernel);
+}
+
+// The widths of an adaptive kernel, padded like the columns of its sums; else none.
+template <class T>
+AlignedVector<T> column_widths(const AnyKernel& kernel, std::size_t columns) {
+  const auto* adaptive = std::get_if<AdaptiveRbfKernel>(&kernel);
+  if (adaptive == nullptr) return {};
+  AlignedVector<T> widths(columns, T(0));
+  std::transform(adaptive->widths.begin(), adaptive->widths.end(), widths.begin(),
+                 [](double width) { return static_cast<T>(width); });
+  return widths;
 }
 
 }  // namespace
@@ -259,13 +323,19 @@ template <class T>
 template <class In>
 PreparedBasis<T>::PreparedBasis(const AnyKernel& kernel, Matrix<const In> basis,
                                 const VectorCode<T>& code)
-    : kernel_(kernel), code_(&code), sums_(sums_for(kernel, basis, code)) {}
+    : kernel_(kernel),
+      code_(&code),
+      sums_(sums_for<T>(kernel, basis, code)),
+      widths_(column_widths<T>(kernel, sums_.columns())) {}
 
 template <class T>
 template <class Rows>
 std::size_t PreparedBasis<T>::values(const Rows& rows, std::size_t first, std::size_t count,
                                      bool check, Scratch<T>& scratch, T* out) const {
   const std::size_t bad = sums_.add_up(rows, first, count, check, nullptr, scratch, out);
+  for (std::size_t i = 0; i < count && !widths_.empty(); ++i) {
+    for (std::size_t j = 0; j < columns(); ++j) out[i * columns() + j] *= widths_[j];
+  }
   std::visit([&](const auto& each) { each.finish(out, count * columns(), *code_); }, kernel_);
   return bad;
 }
@@ -307,7 +377,7 @@ Machine<T>::Machine(Matrix<const double> coef, std::span<const double> intercept
         const std::vector<double> columns = transposed(coef);
         return FeatureSums<T>(FeatureSums<T>::Of::products,
                               contiguous<const double>(columns.data(), coef.columns, coef.rows),
-                              1.0, *code_);
+                              std::vector<double>(coef.rows, 1.0), *code_);
       }()) {}
 
 template <class T>
@@ -331,18 +401,25 @@ std::size_t Machine<T>::products_per_row() const {
   return weighing->basis.columns() * (features() + intercept_.size());
 }
 
-// Calls emit(first row, rows, their padded scores, scratch) for each tile.
+template <class T>
+bool Machine<T>::by_entries() const {
+  const auto* weighing = std::get_if<Weighing>(&way_);
+  return weighing ? weighing->basis.by_entries() : std::get<FeatureSums<T>>(way_).by_entries();
+}
+
+// Calls emit(first row, rows, their padded scores) for each tile.
 template <class T>
 template <class Rows, class Emit>
 std::ptrdiff_t Machine<T>::run(const Rows& rows, int n_threads, bool check,
                                const Emit& emit) const {
   constexpr auto none = std::numeric_limits<std::size_t>::max();
   std::atomic<std::size_t> first_bad = none;
-  const std::size_t tasks = (rows.rows + kTaskRows - 1) / kTaskRows;
-  for_each_index(tasks, n_threads, [&](std::size_t task) {
-    Scratch<T> scratch;
-    const std::size_t end = std::min(rows.rows, (task + 1) * kTaskRows);
-    for (std::size_t first = task * kTaskRows; first < end; first += kTileRows) {
+  const std::size_t tiles = kTaskProducts / (products_per_row() * kTileRows + 1) + 1;
+  const std::size_t task_rows = std::min(kTaskRows, tiles * kTileRows);
+  const std::size_t tasks = (rows.rows + task_rows - 1) / task_rows;
+  for_each_index_with<Scratch<T>>(tasks, n_threads, [&](std::size_t task, Scratch<T>& scratch) {
+    const std::size_t end = std::min(rows.rows, (task + 1) * task_rows);
+    for (std::size_t first = task * task_rows; first < end; first += kTileRows) {
       const std::size_t count = std::min(kTileRows, end - first);
       scratch.scores.resize(count * intercept_.size());
       T* const scores = scratch.scores.data();
@@ -373,7 +450,7 @@ template <class T>
 template <class Rows, class Out>
 std::ptrdiff_t Machine<T>::scores(const Rows& rows, Matrix<Out> out, int n_threads,
                                   bool check) const {
-  return run(rows, n_threads, check, [&](std::size_t first, std::size_t count, const T* scores) {
+  return run(rows, n_threads, check, [&](std::size_t first, std::size_t count, T* scores) {
     for (std::size_t i = 0; i < count; ++i) {
       std::transform(scores + i * intercept_.size(), scores + i * intercept_.size() + outputs_,
                      out.row(first + i), [](T score) { return static_cast<Out>(score); });
@@ -383,9 +460,16 @@ std::ptrdiff_t Machine<T>::scores(const Rows& rows, Matrix<Out> out, int n_threa
 
 template <class T>
 template <class Rows>
-std::ptrdiff_t Machine<T>::best(const Rows& rows, std::int64_t* out, int n_threads,
-                                bool check) const {
-  return run(rows, n_threads, check, [&](std::size_t first, std::size_t count, const T* scores) {
+std::ptrdiff_t Machine<T>::best(const Rows& rows, std::int64_t* out, int n_threads, bool check,
+                                bool single) const {
+  return run(rows, n_threads, check, [&](std::size_t first, std::size_t count, T* scores) {
+    if (single && !std::is_same_v<T, float>) {
+      std::transform(scores, scores + count * intercept_.size(), scores, [](T score) {
+        // Beyond the range all would be infinite, and equal.
+        const bool held = std::abs(score) <= static_cast<T>(std::numeric_limits<float>::max());
+        return held ? static_cast<T>(static_cast<float>(score)) : score;
+      });
+    }
     if (outputs_ > 1) {
       return code_->largest(scores, count, intercept_.size(), outputs_, out + first);
     }
@@ -396,7 +480,8 @@ std::ptrdiff_t Machine<T>::best(const Rows& rows, std::int64_t* out, int n_threa
 #define WIDEMARGIN_INSTANTIATE_ROWS(T, ...)                                                        \
   template std::ptrdiff_t Machine<T>::scores(const __VA_ARGS__&, Matrix<float>, int, bool) const;  \
   template std::ptrdiff_t Machine<T>::scores(const __VA_ARGS__&, Matrix<double>, int, bool) const; \
-  template std::ptrdiff_t Machine<T>::best(const __VA_ARGS__&, std::int64_t*, int, bool) const;    \
+  template std::ptrdiff_t Machine<T>::best(const __VA_ARGS__&, std::int64_t*, int, bool, bool)     \
+      const;                                                                                       \
   template std::size_t PreparedBasis<T>::values(const __VA_ARGS__&, std::size_t, std::size_t,      \
                                                 bool, Scratch<T>&, T*) const;
 #define WIDEMARGIN_INSTANTIATE(T)                                                  \

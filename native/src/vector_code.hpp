@@ -211,7 +211,8 @@ void sparse_products(const SparseEntries<T>& entries, const Sums<T>& sums) {
 }
 
 template <bool Moved, class In, class T, class Wide>
-inline T place_row(const In* row, const Wide* origin, Wide scale, std::size_t count, T* out) {
+inline T place_row(const In* row, const Wide* origin, const Wide* scale, std::size_t count,
+                   T* out) {
   constexpr std::size_t lanes = kLanes<T>;
   using Numbers = Register<T, lanes>;
   // Two sums of many lanes each: a single one would be taken in order, a number at a time.
@@ -220,14 +221,14 @@ inline T place_row(const In* row, const Wide* origin, Wide scale, std::size_t co
     if constexpr (std::is_same_v<In, T>) {
       Numbers value = load<lanes>(row + f);
       if constexpr (Moved) value = value - load<lanes>(origin + f);
-      value = value * scale;
+      value = value * load<lanes>(scale + f);
       square = square + value * value;
       store<lanes>(out + f, value);
     } else {
       T placed[lanes];
       for (std::size_t l = 0; l < lanes; ++l) {
         const Wide value = Moved ? Wide(row[f + l]) - origin[f + l] : Wide(row[f + l]);
-        placed[l] = static_cast<T>(value * scale);
+        placed[l] = static_cast<T>(value * scale[f + l]);
       }
       const Numbers value = load<lanes>(placed);
       square = square + value * value;
@@ -242,7 +243,7 @@ inline T place_row(const In* row, const Wide* origin, Wide scale, std::size_t co
   T total = 0;
   for (; f < count; ++f) {
     const Wide value = Moved ? Wide(row[f]) - origin[f] : Wide(row[f]);
-    out[f] = static_cast<T>(value * scale);
+    out[f] = static_cast<T>(value * scale[f]);
     total += out[f] * out[f];
   }
   if (count < 2 * lanes) return total;
@@ -253,7 +254,7 @@ inline T place_row(const In* row, const Wide* origin, Wide scale, std::size_t co
 }
 
 template <class In, class T, class Wide>
-T place(const In* row, const Wide* origin, Wide scale, std::size_t count, T* out) {
+T place(const In* row, const Wide* origin, const Wide* scale, std::size_t count, T* out) {
   return origin == nullptr ? place_row<false>(row, origin, scale, count, out)
                            : place_row<true>(row, origin, scale, count, out);
 }

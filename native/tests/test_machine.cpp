@@ -130,6 +130,20 @@ struct Model {
 
 double kernel_value(const AnyKernel& kernel, const Table& rows, std::size_t i, const Table& basis,
                     std::size_t j) {
+  if (const auto* each = std::get_if<AdaptiveRbfKernel>(&kernel)) {
+    double squared = 0.0;
+    for (std::size_t d = 0; d < (each->map.empty() ? rows.columns : each->mapped); ++d) {
+      double seen = 0.0;
+      for (std::size_t f = 0; f < rows.columns && !each->map.empty(); ++f) {
+        seen += (rows(i, f) - basis(j, f)) * each->map[f * each->mapped + d];
+      }
+      if (each->map.empty()) {
+        seen = (rows(i, d) - basis(j, d)) * (each->weights.empty() ? 1.0 : each->weights[d]);
+      }
+      squared += seen * seen;
+    }
+    return std::exp(-each->widths[j] * squared);
+  }
   double product = 0.0, squared = 0.0, absolute = 0.0;
   for (std::size_t f = 0; f < rows.columns; ++f) {
     const double x = rows(i, f), b = basis(j, f);
@@ -208,7 +222,8 @@ Answer ask(const Machine<T>& machine, const Rows& rows, int n_threads, bool chec
   Answer answer;
   answer.bad = machine.scores(rows, Matrix<T>{scores.data() + margin, rows.rows, outputs, stride},
                               n_threads, check);
-  CHECK(machine.best(rows, best.data() + margin, n_threads, check) == answer.bad);
+  const bool single = std::is_same_v<T, float>;
+  CHECK(machine.best(rows, best.data() + margin, n_threads, check, single) == answer.bad);
   // Into a matrix of the other precision.
   using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
   std::vector<Other> others(rows.rows * outputs);
@@ -387,6 +402,35 @@ TEST("scores agree with plain loops, for rows of few entries and of none") {
   }
 }
 
+// A width for each vector, and no metric, weights of the features, or a map of them.
+TEST("scores of adaptive kernels agree with plain loops") {
+  for (const Shape& shape : all_shapes()) {
+    if (shape.features == 0) continue;
+    for (const bool zeros : {false, true}) {
+      const Case where(describe(shape) + (zeros ? ", zeros" : ""));
+      Random random(shape.rows + 100 * shape.vectors + shape.features);
+      Table rows = random_table(std::min<std::size_t>(shape.rows, 70), shape.features, random);
+      Table basis = random_table(shape.vectors, shape.features, random);
+      if (zeros) make_sparse(rows, false, random), make_sparse(basis, true, random);
+      const double size = 1 / std::sqrt(static_cast<double>(shape.features));
+      const std::vector<double> widths = random.values<double>(shape.vectors, 0.1, 2);
+      const std::vector<double> weights = random.values<double>(shape.features, 0, size);
+      const std::vector<double> map = random.values<double>(shape.features * 3, -size, size);
+      const std::vector<double> same(shape.features, size), none;
+      for (const AdaptiveRbfKernel& kernel :
+           {AdaptiveRbfKernel{widths, same, none, 0}, AdaptiveRbfKernel{widths, weights, none, 0},
+            AdaptiveRbfKernel{widths, none, map, 3}}) {
+        const std::string name = kernel.map.empty() ? "adaptive, weights" : "adaptive, map";
+        check_model(random_model(name, kernel, basis, shape.outputs, random), rows);
+      }
+      const std::vector<double> narrow(shape.vectors, size * size);
+      check_model(random_model("adaptive", AdaptiveRbfKernel{narrow, none, none, 0}, basis,
+                               shape.outputs, random),
+                  rows);
+    }
+  }
+}
+
 TEST("rows that follow each other without a gap") {
   Random random(11);
   const Table rows = random_table(45, 37, random), basis = random_table(10, 37, random);
@@ -452,6 +496,76 @@ TEST("answers are the same to the bit for 1 and 2 threads") {
         const Answer two = ask(machine, form.all(rows.rows), 2);
         CHECK(same_bits(two.scores, one.scores));
         CHECK(two.best == one.best);
+      }
+    }
+  }
+}
+
+TEST("far more threads than there are tasks") {
+  Random random(27);
+  const Table rows = random_table(3000, 5, random);
+  const Model model = models_of(random_table(9, 5, random), 3, random).front();
+  const AnyMachine machine = make_machine<float>(model, *instruction_sets().front());
+  const Form form = dense_form<float>(rows);
+  const Answer one = ask(machine, form.all(rows.rows), 1);
+  CHECK(same_bits(ask(machine, form.all(rows.rows), 100'000).scores, one.scores));
+}
+
+// A tile of dense rows would be far larger than they are.
+TEST("room is taken only for rows that come to be dense") {
+  constexpr std::size_t features = 40'000, count = 20;
+  Random random(29);
+  Table basis(5, features), rows(count, features);
+  for (Table* table : {&basis, &rows}) {
+    for (std::size_t i = 0; i < table->rows; ++i) (*table)(i, random.below(features)) = 0.5;
+  }
+  const Form sparse = sparse_form<double>(rows), dense = dense_form<double>(rows);
+  const AnyKernel kernels[] = {RbfKernel{1.0}, LinearKernel{}, LaplacianKernel{1.0}};
+  for (const AnyKernel& kernel : kernels) {
+    const PreparedBasis<double> prepared(
+        kernel, contiguous<const double>(basis.values.data(), basis.rows, features),
+        vector_code<double>());
+    CHECK(prepared.by_entries() == !std::holds_alternative<LaplacianKernel>(kernel));
+    std::vector<double> values(count * prepared.columns());
+    const auto room = [&](const AnyRows& view) {
+      Scratch<double> scratch;
+      std::visit(
+          [&](const auto& each) { prepared.values(each, 0, count, false, scratch, values.data()); },
+          view);
+      return scratch.rows.size();
+    };
+    CHECK(room(sparse.all(count)) == (prepared.by_entries() ? 0 : 8 * features));
+    CHECK(room(dense.all(count)) == 8 * features);
+  }
+}
+
+// Sparse ones that are made dense among them: tiles of wide rows have fewer.
+TEST("wide rows, of few entries and of many, are the same alone and together") {
+  constexpr std::size_t features = 40'000;
+  Random random(28);
+  Table rows(19, features), basis = random_table(3, features, random);
+  for (std::size_t i = 0; i < rows.rows; ++i) {
+    for (std::size_t f = 0; f < features; f += i % 3 == 0 ? 1 : 97) {
+      rows(i, f) = static_cast<float>(random.uniform(-1, 1));
+    }
+  }
+  const std::vector<Form> forms = forms_of(rows);
+  for (const Model& model : models_of(basis, 2, random)) {
+    const Table expected = plain_scores(model, rows);
+    for (const bool single : {true, false}) {
+      const InstructionSet& set = *instruction_sets().front();
+      const AnyMachine machine =
+          single ? make_machine<float>(model, set) : make_machine<double>(model, set);
+      for (const Form& form : forms) {
+        const Case where(machine.name + ", " + model.name + ", " + form.name);
+        const Answer all = ask(machine, form.all(rows.rows));
+        check_near_all(all.scores, expected.values, machine.tolerance());
+        Answer parts;
+        for (std::size_t i = 0; i < rows.rows; ++i) {
+          const Answer part = ask(machine, form.view(i, 1));
+          parts.scores.insert(parts.scores.end(), part.scores.begin(), part.scores.end());
+        }
+        CHECK(same_bits(parts.scores, all.scores));
       }
     }
   }
@@ -543,6 +657,37 @@ TEST("a single score is chosen if it is above 0") {
       for (const AnyMachine& machine : machines_of(model)) {
         CHECK(ask(machine, dense_form<double>(rows).all(9)).best ==
               std::vector<std::int64_t>(9, expected));
+      }
+    }
+  }
+}
+
+TEST("the best of scores in single precision is the first that is largest once rounded") {
+  const double close = 1.0 + 1e-12, small = 1e-60;  // 1 and 0 in single precision
+  const std::pair<std::vector<double>, std::pair<std::int64_t, std::int64_t>> cases[] = {
+      {{0.0, 1.0, close}, {1, 2}},    {{close, 1.0, 0.0}, {0, 0}}, {{-1.0, -close, -2.0}, {0, 0}},
+      {{-close, -1.0, -2.0}, {0, 1}}, {{small}, {0, 1}},           {{-small}, {0, 0}}};
+  const Table rows(70, 3, 1.0);
+  const std::vector<std::int64_t> none(rows.rows, -1);
+  for (const auto& [intercept, expected] : cases) {
+    const std::size_t outputs = intercept.size();
+    const Model linear{"linear map", std::nullopt, {}, Table(3, outputs), intercept};
+    const Model rbf{"rbf", RbfKernel{1.0}, Table(2, 3), Table(2, outputs), intercept};
+    for (const Model& model : {linear, rbf}) {
+      for (const AnyMachine& machine : machines_of(model)) {
+        const Case where(machine.name + ", " + model.name);
+        std::visit(
+            [&](const auto& each) {
+              for (const bool single : {true, false}) {
+                std::vector<std::int64_t> best = none;
+                each.best(contiguous(rows.values.data(), rows.rows, rows.columns), best.data(), 2,
+                          true, single);
+                const bool rounded = single || machine.single_precision();
+                CHECK(best == std::vector<std::int64_t>(
+                                  rows.rows, rounded ? expected.first : expected.second));
+              }
+            },
+            machine.machine);
       }
     }
   }

@@ -6,7 +6,6 @@
 #include <limits>
 #include <set>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "check.hpp"
@@ -377,22 +376,22 @@ TEST("sums of products of a sparse row agree with plain loops") {
 template <class In, class T, class Wide, class Place>
 void check_place(const Place& place) {
   Random random(5);
-  const auto scale = static_cast<T>(0.3);
   for (std::size_t count = 0; count <= 70; ++count) {
     for (const bool moved : {false, true}) {
       const Case where("rows of " + type_name<In>() + ", " + std::to_string(count) + " numbers" +
                        (moved ? ", moved" : ""));
       const std::vector<In> row = random.values<In>(count + 1, -3, 3);
       const std::vector<Wide> origin = random.values<Wide>(count + 1, -3, 3);
+      const std::vector<Wide> scales = random.values<Wide>(count + 1, 0.1, 2);
       std::vector<T> out(count + 2, T(-77.25)), expected = out;
       double squares = 0.0;
       for (std::size_t f = 0; f < count; ++f) {
         const Wide value = moved ? Wide(row[f + 1]) - origin[f + 1] : Wide(row[f + 1]);
-        expected[f + 1] = static_cast<T>(value * Wide(scale));
+        expected[f + 1] = static_cast<T>(value * scales[f + 1]);
         squares += static_cast<double>(expected[f + 1]) * static_cast<double>(expected[f + 1]);
       }
-      const T norm =
-          place(row.data() + 1, moved ? origin.data() + 1 : nullptr, scale, count, out.data() + 1);
+      const T norm = place(row.data() + 1, moved ? origin.data() + 1 : nullptr, scales.data() + 1,
+                           count, out.data() + 1);
       CHECK(out == expected);
       CHECK_NEAR(norm, squares, 10 * epsilon<T>() * squares);
     }
@@ -410,7 +409,7 @@ TEST("rows are placed exactly, in the wider precision, and nothing around them i
   });
 }
 
-template <class In, class T, class Place>
+template <class In, class T, class Wide, class Place>
 void check_norms_of_bad_rows(const Place& place) {
   using limits = std::numeric_limits<In>;
   std::vector<In> bad = {limits::quiet_NaN(), limits::infinity(), -limits::infinity()};
@@ -420,8 +419,9 @@ void check_norms_of_bad_rows(const Place& place) {
       for (const In value : bad) {
         std::vector<In> row(count, In(1));
         row[f] = value;
+        const std::vector<decltype(In() + T())> scales(count, 1);
         std::vector<T> out(count);
-        CHECK(!std::isfinite(place(row.data(), nullptr, T(1), count, out.data())));
+        CHECK(!std::isfinite(place(row.data(), nullptr, scales.data(), count, out.data())));
       }
     }
   }
@@ -429,12 +429,12 @@ void check_norms_of_bad_rows(const Place& place) {
 
 TEST("a number that is not finite shows in the sum of squares of a placed row, wherever it is") {
   for_each_code<float>([](const VectorCode<float>& code) {
-    check_norms_of_bad_rows<float, float>(code.place_float);
-    check_norms_of_bad_rows<double, float>(code.place_double);
+    check_norms_of_bad_rows<float, float, float>(code.place_float);
+    check_norms_of_bad_rows<double, float, double>(code.place_double);
   });
   for_each_code<double>([](const VectorCode<double>& code) {
-    check_norms_of_bad_rows<float, double>(code.place_float);
-    check_norms_of_bad_rows<double, double>(code.place_double);
+    check_norms_of_bad_rows<float, double, double>(code.place_float);
+    check_norms_of_bad_rows<double, double, double>(code.place_double);
   });
 }
 

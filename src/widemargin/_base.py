@@ -51,7 +51,8 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         Parameters
         ----------
         dtype : {"float32", "float64"}, default="float32"
-            Precision of the arithmetic.
+            Type of the scores. The arithmetic is of single precision too, unless that would cost
+            the scores more than 1e-5 of the largest.
         n_jobs : int, default=1
             Number of threads. -1 is all cores.
         check : bool, default=True

@@ -42,6 +42,13 @@ def check_jobs(n_jobs: Any) -> None:
         raise ValueError("n_jobs must not be 0: -1 is all cores, 1 a single thread.")
 
 
+def check_float_dtype(dtype: Any) -> np.dtype[Any]:
+    """Require single or double precision, by name or as NumPy's type; return the dtype."""
+    name = np.dtype(dtype).name if isinstance(dtype, (type, np.dtype)) else dtype
+    check_choice("dtype", name, ("float32", "float64"))
+    return np.dtype(name)
+
+
 def check_flag(name: str, value: Any) -> None:
     """Require True or False."""
     if not isinstance(value, (bool, np.bool_)):

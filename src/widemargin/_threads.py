@@ -12,10 +12,12 @@ from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 from widemargin import _native
+from widemargin._parameters import check_jobs
 
 
 def thread_count(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` stands for; 1 in a build without OpenMP."""
+    check_jobs(n_jobs)
     return int(effective_n_jobs(n_jobs)) if _native.has_threads else 1
 
 

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
 
-from widemargin._parameters import check_choice, check_flag, check_jobs
+from widemargin._parameters import check_flag, check_float_dtype, check_jobs
 from widemargin._rows import canonical_rows
 from widemargin._threads import thread_count
 from widemargin.kernels import Rows
@@ -17,6 +18,15 @@ from widemargin.models import Model
 from widemargin.readouts import Readout
 
 Array: TypeAlias = npt.NDArray[Any]
+
+
+def _has_probabilities(predictor: CompiledPredictor) -> bool:
+    if predictor._readout.link is None:
+        raise AttributeError(
+            "This machine gives scores, not probabilities. Train one with loss='logistic', or "
+            "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+        )
+    return True
 
 
 class CompiledPredictor:
@@ -29,7 +39,8 @@ class CompiledPredictor:
     model : Model
     readout : Readout
     dtype : {"float32", "float64"}, default="float32"
-        Precision of the arithmetic. Rows of the other precision are converted.
+        Type of the scores. The arithmetic is of single precision too, unless that would cost the
+        scores more than 1e-5 of the largest.
     n_jobs : int, default=1
         Number of threads. -1 is all cores.
     check : bool, default=True
@@ -62,9 +73,7 @@ class CompiledPredictor:
         n_jobs: int | None = 1,
         check: bool = True,
     ) -> None:
-        if isinstance(dtype, (type, np.dtype)):
-            dtype = np.dtype(dtype).name
-        check_choice("dtype", dtype, ("float32", "float64"))
+        self.dtype = check_float_dtype(dtype)
         check_jobs(n_jobs)
         check_flag("check", check)
         if readout.n_outputs != model.n_outputs:
@@ -72,19 +81,21 @@ class CompiledPredictor:
                 f"The model has {model.n_outputs} scores, the readout is one of "
                 f"{readout.n_outputs}."
             )
-        self.dtype = np.dtype(dtype)
         self.classes_ = readout.classes
         self.n_features_in_ = model.n_features
         self._model = model
         self._readout = readout
-        self._n_threads = thread_count(n_jobs)
+        self._n_jobs = n_jobs
         self._check = bool(check)
         self._prepare()
 
     def _prepare(self) -> None:
-        # What predict_one needs, found once: a look-up is a good part of its time.
+        # What predict_one needs, found once: a look-up is a good part of its time. Threads are
+        # counted anew after unpickling, maybe on another computer.
+        self._n_threads = thread_count(self._n_jobs)
         machine = self._model.machine(self.dtype)
         self._labels = self.classes_.tolist()
+        self._single = bool(self.dtype == np.float32)
         single_label = self._readout.kind != "multilabel"
         self._best_of_one = machine.best_of_one if single_label and machine is not None else None
 
@@ -118,6 +129,7 @@ class CompiledPredictor:
         """
         return self._readout.decision(self._scores(X))
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, where the machine has them.
 
@@ -129,8 +141,6 @@ class CompiledPredictor:
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        if self._readout.link is None:
-            raise AttributeError("This machine gives scores, not probabilities.")
         return np.exp(self._readout.log_probabilities(self._scores(X)))
 
     def predict_one(self, x: Any) -> Any:
@@ -146,7 +156,7 @@ class CompiledPredictor:
         label : int, str or whatever the labels are; an array of 0 and 1 for multi-label
         """
         if self._best_of_one is not None:
-            number = self._best_of_one(x, self._check)
+            number = self._best_of_one(x, self._check, self._single)
             if number >= 0:
                 return self._labels[number]
         # Not an array of floats that the native code takes as it is.

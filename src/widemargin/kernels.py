@@ -29,12 +29,12 @@ KERNEL_NAMES = ("rbf", "laplacian", "poly", "linear", "precomputed")
 def as_native_rows(rows: Rows) -> Any:
     """Return what the native code takes: the array itself, or the parts of a CSR matrix."""
     if not sp.issparse(rows):
-        return np.ascontiguousarray(rows)
+        return np.require(rows, requirements=["C", "A"])
     csr = _native.CsrFloat32 if rows.dtype == np.float32 else _native.CsrFloat64
     return csr(
-        rows.data,
-        rows.indices.astype(np.int32, copy=False),
-        rows.indptr.astype(np.int64, copy=False),
+        np.require(rows.data, requirements=["C", "A"]),
+        np.require(rows.indices, np.int32, ["C", "A"]),
+        np.require(rows.indptr, np.int64, ["C", "A"]),
         rows.shape[1],
     )
 
@@ -171,6 +171,58 @@ class Linear(_NativeKernel):
         return _squared_norms(rows)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class AdaptiveRBF(_DistanceKernel):
+    """Gaussian kernel of learned shape, ``exp(-widths[j] |(x - b_j) metric|^2)``.
+
+    Each basis vector has a width of its own, and all share a metric. So it belongs to one basis:
+    ``block`` takes as many vectors as there are widths.
+
+    Parameters
+    ----------
+    widths : ndarray of shape (n_basis,)
+        Positive; larger ones are narrower.
+    metric : ndarray of shape (n_features,) or (n_features, n_mapped), default=None
+        Weights of the features, or a linear map of them. None leaves them as they are.
+    """
+
+    widths: Array
+    metric: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.widths.ndim != 1 or not (np.isfinite(self.widths) & (self.widths > 0)).all():
+            raise ValueError("widths must be a list of positive numbers.")
+        if self.metric is not None and (
+            self.metric.ndim not in (1, 2)
+            or self.metric.size == 0
+            or not np.isfinite(self.metric).all()
+        ):
+            raise ValueError("metric must hold finite numbers, on one axis or on two.")
+
+    def __repr__(self) -> str:
+        shape = None if self.metric is None else self.metric.shape
+        return f"AdaptiveRBF({len(self.widths)} widths, metric of shape {shape})"
+
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
+        none = np.empty((0, 0))
+        metric = none if self.metric is None else _as_double(self.metric)
+        weights, mapping = (metric, none) if metric.ndim == 1 else (none.ravel(), metric)
+        return _native.AdaptiveRbfKernel(_as_double(self.widths), weights, mapping)
+
+    def _fill(self, rows: Rows, basis: Rows, n_threads: int, dtype: Any) -> Array:
+        if basis.shape[0] != len(self.widths):
+            raise ValueError(
+                f"The kernel has {len(self.widths)} widths, one for each vector of its basis; got "
+                f"{basis.shape[0]} vectors."
+            )
+        out = np.empty((rows.shape[0], basis.shape[0]), dtype=dtype)
+        dense = basis.toarray() if sp.issparse(basis) else basis
+        dense = np.ascontiguousarray(dense, dtype=rows.dtype)
+        _native.kernel_block(self.native(), as_native_rows(rows), dense, out, n_threads)
+        return out
+
+
 @dataclass(frozen=True)
 class Precomputed(Kernel):
     """Kernel values handed over as rows: entry j of a row is its value with training row j.
@@ -223,6 +275,10 @@ class CustomKernel(Kernel):
             return np.asarray(self.function.diag(rows), dtype=np.float64)
         each = [self.block(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(rows.shape[0])]
         return np.asarray(each, dtype=np.float64)
+
+
+def _as_double(values: Array) -> Array:
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def _squared_norms(rows: Rows) -> Array:

@@ -12,16 +12,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin.kernels import Kernel, Laplacian, Linear, Precomputed, Rows, as_native_rows
+from widemargin.kernels import RBF, Kernel, Laplacian, Linear, Precomputed, Rows, as_native_rows
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _STAGED_ENTRIES = 1 << 25  # kernel values kept for all stages
 _BLOCK_ENTRIES = 1 << 22  # kernel values held at once where they are not fused with the rest
-_CALL_PRODUCTS = 1 << 34  # of one native call, so that Ctrl-C waits a second at the most
-_PACKED_ENTRIES = 1 << 26  # of a basis that is kept dense for prediction
+_CALL_PRODUCTS = 1 << 34  # of a thread in one native call, so that Ctrl-C waits about a second
+_PACKED_ENTRIES = 1 << 26  # of a basis that is kept dense for prediction; a quarter of a sparse one
+_PROBED_ENTRIES = 1 << 20
 _PROBED_VECTORS = 128
-_FEW_FEATURES = 256  # for absolute differences of sparse rows to be taken dense
+_FEW_FEATURES = 256  # for differences of sparse rows to be taken dense
+_DOUBLE = np.dtype(np.float64)
 
 
 #: What single precision may lose of the scores, relative to the largest, as measured on the
@@ -34,7 +36,9 @@ class Model(ABC):
     """Scores of rows, one a class or label: ``n_outputs`` numbers from ``n_features``.
 
     A native machine computes them in one pass. It is built on first use, once for each dtype of
-    the scores, and shared by all threads.
+    the scores, and shared by all threads. It would not see a change of the arrays, so a model takes
+    them over and makes them read-only: an edit in place raises an error. To change one, make
+    another model of copies.
     """
 
     n_features: int
@@ -62,7 +66,7 @@ class Model(ABC):
         """
         dtype = np.dtype(dtype or rows.dtype)
         out = np.empty((rows.shape[0], self.n_outputs), dtype=dtype)
-        self._fill("scores", rows, out, n_threads, check)
+        self._fill("scores", rows, out, n_threads, check, dtype)
         return out
 
     def best(
@@ -72,17 +76,18 @@ class Model(ABC):
 
         A single score counts as 1 where it is positive, else as 0. Parameters as in ``scores``.
         """
+        dtype = np.dtype(dtype or rows.dtype)
         out = np.empty(rows.shape[0], dtype=np.int64)
-        self._fill("best", rows, out, n_threads, check, np.dtype(dtype or rows.dtype))
+        # Of scores as they would be given out: rounding may make two of them equal.
+        self._fill("best", rows, out, n_threads, check, dtype, dtype == np.float32)
         return out
 
     def _fill(
-        self, what: str, rows: Rows, out: Array, n_threads: int, check: bool, dtype: Any = None
+        self, what: str, rows: Rows, out: Array, n_threads: int, check: bool, dtype: Any, *rest: Any
     ) -> None:
-        dtype = dtype or out.dtype
         for start, block, machine in self._blocks(rows, dtype, n_threads, check):
             part = out[start : start + block.shape[0]]
-            bad = getattr(machine, what)(as_native_rows(block), part, n_threads, check)
+            bad = getattr(machine, what)(as_native_rows(block), part, n_threads, check, *rest)
             if bad >= 0:
                 raise _not_finite(start + bad, dtype)
 
@@ -90,13 +95,18 @@ class Model(ABC):
         self, rows: Rows, dtype: Any, n_threads: int, check: bool
     ) -> Iterator[tuple[int, Rows, Any]]:
         """Yield first row, rows, and the machine that takes them, which checks them itself."""
-        machine = self.machine(dtype)
-        block = max(1024, _CALL_PRODUCTS // max(1, machine.products_per_row))
+        machine = self._machine_for(rows, dtype)
+        block = max(1024, n_threads * _CALL_PRODUCTS // max(1, machine.products_per_row))
         for start in range(0, rows.shape[0], block):
-            yield start, rows[start : start + block], machine
+            yield start, _some_rows(rows, start, block), machine
+
+    def _machine_for(self, rows: Rows, dtype: Any) -> Any:
+        """Return the machine that takes these rows, or None: see the model."""
+        return self.machine(dtype)
 
     def machine(self, dtype: Any) -> Any:
         """Return the native machine of this NumPy dtype, or None: see the model."""
+        dtype = np.dtype(dtype)
         machines = self.__dict__.setdefault("_machines", {})
         if dtype not in machines:
             machines[dtype] = self._build(dtype)
@@ -108,6 +118,10 @@ class Model(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in dict(self.__dict__).items() if name != "_machines"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _freeze(self)  # a pickle does not keep that arrays are read-only
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +140,12 @@ class LinearMap(Model):
     def __post_init__(self) -> None:
         _check_coefficients(self.coef, self.intercept)
         object.__setattr__(self, "n_features", int(self.coef.shape[0]))
+        _freeze(self)
 
     def _build(self, dtype: Any) -> Any:
         # Features of any size may cancel, and reading them takes longer than the products.
+        if dtype != _DOUBLE:
+            return self.machine(_DOUBLE)
         return _native.MachineFloat64(_table(self.coef), _table(self.intercept))
 
 
@@ -176,6 +193,7 @@ class KernelExpansion(Model):
                     f"Basis vectors of {self.basis.shape[1]} features are not of {self.n_features}."
                 )
             object.__setattr__(self, "n_features", int(self.basis.shape[1]))
+        _freeze(self)
 
     @property
     def n_basis(self) -> int:
@@ -187,17 +205,22 @@ class KernelExpansion(Model):
     ) -> Iterator[Array]:
         """Yield the scores of expansions in the first vectors: (coef, intercept) each.
 
-        Kernel values are computed once where they fit in memory, else for each stage.
+        Kernel values are computed once where they fit in memory, else for each stage. A stage that
+        is this expansion has the very scores of ``scores``.
         """
         fit = rows.shape[0] * self.n_basis <= _STAGED_ENTRIES
-        values = self.kernel.block(rows, self.basis, n_threads) if fit else None
+        values = None
         for coef, intercept in stages:
-            if values is None:
+            if np.array_equal(coef, self.coef) and np.array_equal(intercept, self.intercept):
+                yield self.scores(rows, n_threads)
+            elif fit:
+                if values is None:
+                    values = self._exact_block(rows, rows.dtype, n_threads)
+                scores = values[:, : len(coef)] @ coef + intercept
+                yield scores.astype(rows.dtype, copy=False)
+            else:
                 part = replace(self, basis=self.basis[: len(coef)], coef=coef, intercept=intercept)
                 yield part.scores(rows, n_threads)
-            else:
-                scores = values[:, : len(coef)] @ coef.astype(rows.dtype)
-                yield scores + intercept.astype(rows.dtype)
 
     def collapsed(self) -> LinearMap | None:
         """Return the linear map that this is, if the kernel is linear."""
@@ -209,59 +232,106 @@ class KernelExpansion(Model):
     def _blocks(
         self, rows: Rows, dtype: Any, n_threads: int, check: bool
     ) -> Iterator[tuple[int, Rows, Any]]:
-        if self.machine(dtype) is not None and not self._stays_sparse(rows):
+        if self._machine_for(rows, dtype) is not None:
             yield from super()._blocks(rows, dtype, n_threads, check)
             return
         weigh = LinearMap(self.coef, self.intercept).machine(dtype)
-        wider = np.promote_types(rows.dtype, dtype)
         block = max(256, _BLOCK_ENTRIES // max(1, self.n_basis))
         for start in range(0, rows.shape[0], block):
-            some = rows[start : start + block].astype(wider, copy=False)
+            some = _some_rows(rows, start, block)
             if check:
                 _check_finite(some, start, dtype)
-            yield start, self.kernel.block(some, self.basis, n_threads), weigh
+            yield start, self._exact_block(some, dtype, n_threads), weigh
+
+    def _exact_block(self, rows: Rows, dtype: Any, n_threads: int) -> Array:
+        """Return kernel values in double precision: nobody has measured what single would cost.
+
+        What a function returns for rows as they are is its own affair; values of a matrix are as
+        exact as they were given.
+        """
+        native = self.kernel.native() is not None
+        wider = _DOUBLE if native else np.promote_types(rows.dtype, dtype)
+        if not isinstance(self.kernel, Precomputed):
+            rows = rows.astype(wider, copy=False)
+        return self.kernel.block(rows, self.basis, n_threads)
+
+    def _machine_for(self, rows: Rows, dtype: Any) -> Any:
+        """Return the machine that takes these rows, or None where they take two steps.
+
+        Wide sparse rows are not made dense if that can be helped. By products of their entries
+        distances keep their digits in double precision, if not in single; blocks of kernel values
+        follow the entries in any case. How many entries there are is not asked, so that a row gives
+        the same alone and among others.
+        """
+        machine = self.machine(dtype)
+        narrow = self.n_features <= _FEW_FEATURES
+        if machine is None or machine.by_entries or narrow or not sp.issparse(rows):
+            return machine
+        exact = self.machine(_DOUBLE)
+        if exact.by_entries:
+            return exact
+        return None if isinstance(self.kernel, (RBF, Laplacian)) else machine
 
     def _build(self, dtype: Any) -> Any:
+        if dtype != _DOUBLE:
+            exact = self.machine(_DOUBLE)
+            alone = exact is None or isinstance(self.kernel, Linear)
+            return exact if alone else self._single_or(exact)
         linear = self.collapsed()
-        if linear is not None:
-            return linear.machine(dtype)
+        return self._pack(_native.MachineFloat64) if linear is None else linear.machine(dtype)
+
+    def _pack(self, kind: Any) -> Any:
         kernel = self.kernel.native()
-        if kernel is None or self.n_basis * self.n_features > _PACKED_ENTRIES:
+        most = _PACKED_ENTRIES // 4 if sp.issparse(self.basis) else _PACKED_ENTRIES
+        if kernel is None or self.n_basis * self.n_features > most:
             return None
-        tables = (_table(_dense(self.basis)), _table(self.coef), _table(self.intercept))
-        exact = _native.MachineFloat64(kernel, *tables)
-        if dtype == np.float64:
-            return exact
-        single = _native.MachineFloat32(kernel, *tables)
+        return kind(kernel, _table(_dense(self.basis)), _table(self.coef), _table(self.intercept))
+
+    def _single_or(self, exact: Any) -> Any:
+        """Return a machine of single precision, or the exact one where that loses too much."""
+        machine = self._pack(_native.MachineFloat32)
         rows = self.probes()
         scores = np.empty((2, len(rows), self.n_outputs))
         exact.scores(rows, scores[0], 1, False)
-        single.scores(rows, scores[1], 1, False)
+        machine.scores(rows, scores[1], 1, False)
         with np.errstate(invalid="ignore"):
             loss = np.abs(scores[1] - scores[0]).max(initial=0.0)
         limit = SINGLE_PRECISION_LOSS * np.abs(scores[0]).max(initial=0.0)
-        return single if loss <= limit else exact
+        return machine if loss <= limit else exact
 
     def probes(self) -> npt.NDArray[np.float64]:
         """Return rows on which to measure what single precision loses: vectors, and midpoints.
 
         They are single precision numbers, unless that cannot hold them.
         """
-        some = _dense(self.basis[:_PROBED_VECTORS]).astype(np.float64)
-        rows = np.vstack([some, some / 2 + np.roll(some, 1, axis=0) / 2])
+        # Wide vectors may be as large as the machine: few of them, and few copies.
+        most = max(4, min(_PROBED_VECTORS, _PROBED_ENTRIES // max(1, self.n_features)))
+        some = _dense(self.basis[:most])
+        rows = np.empty((2 * len(some), self.n_features))
+        rows[: len(some)] = some
+        for place in range(len(some)):
+            rows[len(some) + place] = (
+                rows[place] / 2 + rows[place - 1 if place else len(some) - 1] / 2
+            )
         with np.errstate(over="ignore", under="ignore"):
-            rounded = rows.astype(np.float32).astype(np.float64)
+            rounded = rows.astype(np.float32)
         held = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(np.float32).tiny)
-        return np.where(held, rounded, rows)
+        np.copyto(rows, rounded, where=held)
+        return rows
 
-    def _stays_sparse(self, rows: Rows) -> bool:
-        """Whether rows are sparse, wide, and of a kernel that the native machine takes only dense.
 
-        How many entries they have is not asked, so that a row gives the same alone and among
-        others.
-        """
-        wide = self.n_features > _FEW_FEATURES
-        return wide and sp.issparse(rows) and isinstance(self.kernel, Laplacian)
+def _some_rows(rows: Rows, start: int, count: int) -> Rows:
+    # A slice of a CSR matrix is a copy, even of all its rows.
+    return rows if rows.shape[0] <= count else rows[start : start + count]
+
+
+def _freeze(model: Model) -> None:
+    """Make the arrays of a model read-only, those of its kernel and of a sparse basis included."""
+    for value in [*vars(model).values(), *vars(getattr(model, "kernel", model)).values()]:
+        parts = (value.data, value.indices, value.indptr) if sp.issparse(value) else (value,)
+        for part in parts:
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
 
 
 def _check_finite(rows: Rows, start: int, dtype: Any) -> None:

@@ -2,8 +2,9 @@
 
     1/2 |B|^2 + sum_i weight_i loss(f_i, y_i),    F = Z B
 
-with Z the orthonormalised kernel columns of :mod:`widemargin.basis` and ``weight_i`` = C times the
-weight of the row. Every method is a pass over the rows in native code.
+with Z the orthonormalised kernel columns of :mod:`widemargin.basis`, or the values of units that
+are learned, and ``weight_i`` = C times the weight of the row. Every method is a pass over the rows
+in native code.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from widemargin import _native
-from widemargin.basis import BasisColumns, Candidates
+from widemargin.basis import Candidates
 from widemargin.losses import Loss
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -57,11 +58,11 @@ class BasisObjective:
     weights : ndarray of shape (n_rows,)
         C times the weight of each row.
     n_outputs : int
-    basis : BasisColumns
+    basis : BasisColumns, or any columns with ``features``, ``n_columns`` and ``refined``
     """
 
     def __init__(
-        self, loss: Loss, targets: Array, weights: Array, n_outputs: int, basis: BasisColumns
+        self, loss: Loss, targets: Array, weights: Array, n_outputs: int, basis: Any
     ) -> None:
         self.basis = basis
         self.n_outputs = n_outputs

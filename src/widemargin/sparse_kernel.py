@@ -21,6 +21,7 @@ from widemargin._fitting import (
     FitProgress,
     all_or_nothing,
 )
+from widemargin._learning import Learned, LearnSettings, dense_rows, learn
 from widemargin._machines import Grown, Problem, merge, two_as_one
 from widemargin._parameters import (
     check_choice,
@@ -32,7 +33,15 @@ from widemargin._parameters import (
 from widemargin._rows import canonical_rows, check_kernel_matrix, rows_like, same_rows
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
-from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    RBF,
+    AdaptiveRBF,
+    Kernel,
+    Precomputed,
+    Rows,
+    as_kernel,
+)
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
 from widemargin.objectives import BasisObjective
@@ -41,7 +50,9 @@ from widemargin.solvers.greedy import GreedyNewton, GreedyState
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_BASES = ("shared", "per_class")
+_BASES = ("shared", "per_class", "learned")
+_METRICS = ("auto", "none", "diagonal", "full")
+_SOLVERS = ("auto", "projection", "adam")
 _LARGEST_DEGREE = 1000
 _LARGEST_WEIGHT = 1e15  # of a row, C included
 
@@ -81,7 +92,9 @@ default="rbf"
 
     gamma : float or "scale", default="scale"
         Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-        1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``.
+        1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``. A learned
+        basis begins with it, on standardised features unless ``metric="none"``; "scale" then is
+        8 / mean squared distance of rows and vectors.
 
     degree : int, default=3
         Degree of the kernel "poly".
@@ -89,20 +102,49 @@ default="rbf"
     coef0 : float, default=0.0
         Constant of the kernel "poly".
 
-    basis : {"shared", "per_class"}, default="shared"
-        "shared": one set of vectors for all classes. "per_class": a set for each class against the
-        rest (Sparse-OVA); ``n_basis_`` then counts the different vectors.
+    basis : {"shared", "per_class", "learned"}, default="shared"
+        "shared": one set of training rows for all classes. "per_class": a set for each class
+        against the rest (Sparse-OVA); ``n_basis_`` then counts the different vectors. "learned": as
+        many vectors as ``max_basis``, which are no training rows but move, with their widths and a
+        metric, to where the objective is least; it needs far fewer of them. The kernel is "rbf",
+        the regulariser ``1/2 |A|^2 + 1/2 |b|^2``.
 
     n_candidates : int or "all", default=128
         Training rows drawn at random and compared for a vector that is added (the papers' kappa);
-        where several are added at once, 8 more for each further one.
+        where several are added at once, 8 more for each further one. Not of a learned basis.
+
+    metric : {"auto", "none", "diagonal", "full"}, default="auto"
+        What a learned basis learns of distances. "none": a common width. "diagonal": a width for
+        each vector, and a weight for each feature. "full": a width for each vector, and a linear
+        map of the features. "auto": "full" up to 20 features, "diagonal" up to 100, else "none".
+
+    solver : {"auto", "projection", "adam"}, default="auto"
+        How a learned basis is moved. "projection": variable projection, which solves for all
+        coefficients at every move; the more accurate of the two. "adam": stochastic gradients, for
+        many rows, vectors and classes. "auto": "adam" from 50 million rows times vectors times
+        classes.
+
+    learn_iter : int or "auto", default="auto"
+        Times that a learned basis is moved at the most; epochs for "adam". "auto" is 40, 60 for
+        more than ten classes, and 90 for "adam".
+
+    early_stopping : bool, default=False
+        Whether a learned basis is judged by rows that are held out, and the best on the way is
+        taken.
+
+    validation_fraction : float, default=0.1
+        Share of the rows that ``early_stopping`` holds out.
+
+    n_iter_no_change : int, default=10
+        Moves without a better score on held-out rows after which ``early_stopping`` ends them.
 
     fit_intercept : bool, default=True
         Whether each class has an intercept, regularised like the other coefficients.
 
     tol : float, default=1e-3
         Growth ends before ``max_basis`` when a vector lowers the objective by less than this,
-        relative. 0 switches the rule off.
+        relative; a learned basis stops when a move lowers it by less than a tenth of this. 0
+        switches the rule off.
 
     gradient_tol : float, default=1e-4
         Norm of the gradient at the end, relative to the one at zero coefficients.
@@ -136,7 +178,8 @@ default="rbf"
     basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
         The vectors, in the order they were chosen. For a precomputed kernel, their row numbers.
     basis_indices_ : ndarray of shape (n_basis,)
-        Their row numbers in X; -1 for vectors that a warm start brought from other data.
+        Their row numbers in X; -1 for vectors that are learned, or that a warm start brought from
+        other data.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients of the expansion.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
@@ -146,11 +189,13 @@ default="rbf"
     n_iter_ : int
         Newton steps, all in all.
     history_ : dict of ndarray
-        The way there, an entry a stage: ``n_basis``, ``objective``, ``seconds``, ``gradient``
-        (relative); with ``basis="per_class"`` also ``class_index``, one class after the other.
+        The way there, an entry a stage or move: ``n_basis``, ``objective``, ``seconds``,
+        ``gradient`` (relative); with ``basis="per_class"`` also ``class_index``, one class after
+        the other; with ``early_stopping`` also ``validation_score``.
     stop_reason_ : str
         Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
-        the basis). The last of the machines with ``basis="per_class"``.
+        the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
+        no more: "learn_iter", "tol", "early_stopping" or "callback".
     model_ : KernelExpansion
         What predicts.
 
@@ -201,6 +246,12 @@ default="rbf"
         coef0: float = 0.0,
         basis: str = "shared",
         n_candidates: int | str = 128,
+        metric: str = "auto",
+        solver: str = "auto",
+        learn_iter: int | str = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         gradient_tol: float = 1e-4,
@@ -219,6 +270,12 @@ default="rbf"
         self.coef0 = coef0
         self.basis = basis
         self.n_candidates = n_candidates
+        self.metric = metric
+        self.solver = solver
+        self.learn_iter = learn_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.gradient_tol = gradient_tol
@@ -249,6 +306,30 @@ default="rbf"
         previous = self._previous_fit()
         rows, labels, counts, weights = self._validate_training_data(X, y, sample_weight)
         self._check_same_problem(previous)
+        rng = check_random_state(self.random_state)
+        data = (X, y, sample_weight)  # for callbacks that score
+        with one_blas_thread():
+            if self.basis == "learned":
+                progress, attributes = self._learn(rows, labels, weights, previous, rng, data)
+            else:
+                progress, attributes = self._choose(
+                    rows, labels, counts, weights, previous, rng, data
+                )
+        self.__dict__.update(attributes)
+        progress.end(lambda: attributes)
+        return self
+
+    def _choose(
+        self,
+        rows: Rows,
+        labels: npt.NDArray[np.intp],
+        counts: Array,
+        weights: Array,
+        previous: dict[str, Any] | None,
+        rng: np.random.RandomState,
+        data: tuple[Any, Any, Any],
+    ) -> tuple[FitProgress, dict[str, Any]]:
+        """Choose basis vectors among the rows; return the fitted attributes."""
         kernel = as_kernel(
             self.kernel,
             rows,
@@ -265,35 +346,122 @@ default="rbf"
             max_iter=self.max_iter,
         )
         problems = self._problems(labels)
-        rng = check_random_state(self.random_state)
-        progress = FitProgress(self, len(problems) * solver.count_rounds(), X, y, sample_weight)
+        progress = FitProgress(self, len(problems) * solver.count_rounds(), *data)
         grown: list[Grown] = []
-        with one_blas_thread():
-            for problem in problems:
-                basis = BasisColumns(
-                    kernel,
-                    rows,
-                    fit_intercept=self.fit_intercept,
-                    max_basis=self.max_basis,
-                    n_threads=thread_count(self.n_jobs),
-                )
-                start = self._warm_coefficients(previous, basis, len(grown))
-                objective = BasisObjective(
-                    problem.loss, problem.targets, weights, problem.n_outputs, basis
-                )
-                state = solver.init(objective, weights, start)
-                grown.append(self._grow(solver, objective, state, rng, progress, grown))
-        attributes = self._fitted_attributes(kernel, grown)
-        self.__dict__.update(attributes)
-        progress.end(lambda: attributes)
-        return self
+        for problem in problems:
+            basis = BasisColumns(
+                kernel,
+                rows,
+                fit_intercept=self.fit_intercept,
+                max_basis=self.max_basis,
+                n_threads=thread_count(self.n_jobs),
+            )
+            start = self._warm_coefficients(previous, basis, len(grown))
+            objective = BasisObjective(
+                problem.loss, problem.targets, weights, problem.n_outputs, basis
+            )
+            state = solver.init(objective, weights, start)
+            grown.append(self._grow(solver, objective, state, rng, progress, grown))
+        return progress, self._fitted_attributes(kernel, grown)
+
+    def _learn(
+        self,
+        rows: Rows,
+        labels: npt.NDArray[np.intp],
+        weights: Array,
+        previous: dict[str, Any] | None,
+        rng: np.random.RandomState,
+        data: tuple[Any, Any, Any],
+    ) -> tuple[FitProgress, dict[str, Any]]:
+        """Learn basis vectors; return the fitted attributes."""
+        settings = LearnSettings(
+            max_basis=self.max_basis,
+            metric=self.metric,
+            solver=self.solver,
+            gamma=self.gamma,
+            learn_iter=self.learn_iter,
+            tol=self.tol,
+            gradient_tol=self.gradient_tol,
+            max_iter=self.max_iter,
+            fit_intercept=self.fit_intercept,
+            early_stopping=self.early_stopping,
+            validation_fraction=self.validation_fraction,
+            n_iter_no_change=self.n_iter_no_change,
+            n_threads=thread_count(self.n_jobs),
+        )
+        (problem,) = self._problems(labels)
+        n_rounds = settings.n_rounds(rows.shape[0], problem.n_outputs)
+        progress = FitProgress(self, n_rounds, *data)
+        learned = learn(
+            dense_rows(rows),
+            labels,
+            problem,
+            weights,
+            settings,
+            rng,
+            previous=self._previous_units(previous, settings),
+            before_round=progress.begin_round,
+            after_round=lambda so_far: progress.end_round(
+                lambda: self._learned_attributes(so_far())
+            ),
+        )
+        if not learned.state.converged:
+            self._warn_not_converged(learned.state.gradient, frames=2)
+        return progress, self._learned_attributes(learned)
+
+    def _learned_attributes(self, learned: Learned) -> dict[str, Any]:
+        """Return the attributes of an estimator with these units."""
+        count = len(learned.vectors)
+        history = {name: np.array(values) for name, values in learned.state.history.items()}
+        history["n_basis"] = np.full(len(history["objective"]), count)
+        return self._attributes_of(
+            KernelExpansion(learned.kernel, learned.vectors, learned.coef, learned.intercept),
+            basis_indices_=np.full(count, -1),
+            objective_=float(learned.state.objective),
+            n_iter_=int(learned.state.n_iter),
+            history_=history,
+            stop_reason_=learned.state.stopped_because,
+            _stages=[(learned.coef, learned.intercept)],
+        )
+
+    def _previous_units(
+        self, previous: dict[str, Any] | None, settings: LearnSettings
+    ) -> tuple[Kernel, Array] | None:
+        if previous is None:
+            return None
+        kernel = previous["model_"].kernel
+        axes = {"none": None, "diagonal": 1, "full": 2}[settings.metric_for(self.n_features_in_)]
+        learned = (previous["basis_indices_"] == -1).all()
+        same = (
+            isinstance(kernel, RBF)
+            if axes is None
+            else isinstance(kernel, AdaptiveRBF)
+            and kernel.metric is not None
+            and kernel.metric.ndim == axes
+        )
+        if not (learned and same):
+            raise ValueError(
+                "warm_start=True with basis='learned' goes on from a learned basis of the same "
+                "metric, and the fit before was another. Set warm_start=False to start anew."
+            )
+        return kernel, np.asarray(previous["basis_"], dtype=np.float64)
+
+    def _warn_not_converged(self, gradient: float, frames: int) -> None:
+        warnings.warn(
+            f"The last solve stopped at a relative gradient of {gradient:.1e} "
+            f"where gradient_tol={self.gradient_tol:.1e} was asked for. Raise max_iter or "
+            "gradient_tol, lower C, check the scale of X, or pass float64 data.",
+            ConvergenceWarning,
+            stacklevel=1 + frames + FRAMES_TO_CALLER,
+        )
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield the scores at each size on the way, from the first round to the end.
 
         The sizes are ``history_["n_basis"]``. With ``basis="per_class"`` every machine is taken at
         the same stage of its own history, or as it ended where that was shorter. Coefficients of
-        sizes before the last are solved less exactly, as they were while the basis grew.
+        sizes before the last are solved less exactly, as they were while the basis grew. A learned
+        basis has one stage, the end.
 
         Parameters
         ----------
@@ -353,6 +521,24 @@ default="rbf"
         check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)
         check_choice("basis", self.basis, _BASES)
+        if self.basis == "learned" and self.kernel != "rbf":
+            raise ValueError(
+                f"basis='learned' moves Gaussian units, so that kernel must be 'rbf', got "
+                f"{self.kernel!r}."
+            )
+        check_choice("metric", self.metric, _METRICS)
+        check_choice("solver", self.solver, _SOLVERS)
+        if isinstance(self.learn_iter, str):
+            check_choice("learn_iter", self.learn_iter, ("auto",), ", or an integer")
+        else:
+            check_integer("learn_iter", self.learn_iter, least=1)
+        check_flag("early_stopping", self.early_stopping)
+        check_real("validation_fraction", self.validation_fraction, positive=True)
+        if self.validation_fraction >= 1:
+            raise ValueError(
+                f"validation_fraction must be below 1, got {self.validation_fraction}."
+            )
+        check_integer("n_iter_no_change", self.n_iter_no_change, least=1)
         if isinstance(self.n_candidates, str):
             check_choice("n_candidates", self.n_candidates, ("all",), ", or an integer")
         else:
@@ -421,7 +607,7 @@ default="rbf"
 
     def _problems(self, labels: npt.NDArray[np.intp]) -> list[Problem]:
         loss, n_classes = self._loss(), len(self.classes_)
-        if self.basis == "shared":
+        if self.basis != "per_class":
             return [Problem(loss, loss.encode(labels, n_classes), n_classes)]
         # Of two classes, the machine of the second serves both.
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
@@ -453,19 +639,13 @@ default="rbf"
             after_round=lambda: progress.end_round(attributes_so_far),
         )
         if not state.converged:
-            warnings.warn(
-                f"The last solve stopped at a relative gradient of {state.stages[-1].gradient:.1e} "
-                f"where gradient_tol={self.gradient_tol:.1e} was asked for. Raise max_iter or "
-                "gradient_tol, lower C, check the scale of X, or pass float64 data.",
-                ConvergenceWarning,
-                stacklevel=2 + FRAMES_TO_CALLER,
-            )
+            self._warn_not_converged(state.stages[-1].gradient, frames=3)
         if basis.sees_one_row:
             warnings.warn(
                 "The kernel sees all rows of X as equal, so that only the frequencies of the "
                 "classes could be learned. Check X, its scale, and gamma.",
                 UserWarning,
-                stacklevel=2 + FRAMES_TO_CALLER,
+                stacklevel=3 + FRAMES_TO_CALLER,
             )
         return Grown.of(basis, state)
 
@@ -485,32 +665,37 @@ default="rbf"
             }
             history["class_index"] = np.repeat(np.arange(len(grown)), sizes)
         coef, intercept = stages[-1]
+        return self._attributes_of(
+            KernelExpansion(kernel, vectors, coef, intercept, n_features=self.n_features_in_),
+            basis_indices_=np.maximum(indices, -1),
+            objective_=float(sum(machine.history["objective"][-1] for machine in grown)),
+            n_iter_=int(sum(machine.n_iter for machine in grown)),
+            history_=history,
+            stop_reason_=grown[-1].stop_reason,
+            _stages=stages,
+        )
+
+    @staticmethod
+    def _attributes_of(model: KernelExpansion, **others: Any) -> dict[str, Any]:
         return {
-            "basis_": vectors,
-            "basis_indices_": np.maximum(indices, -1),
-            "n_basis_": len(indices),
-            "dual_coef_": coef,
-            "intercept_": intercept,
-            "objective_": float(sum(machine.history["objective"][-1] for machine in grown)),
-            "n_iter_": int(sum(machine.n_iter for machine in grown)),
-            "history_": history,
-            "stop_reason_": grown[-1].stop_reason,
-            "model_": KernelExpansion(
-                kernel, vectors, coef, intercept, n_features=self.n_features_in_
-            ),
-            "_stages": stages,
+            "basis_": model.basis,
+            "n_basis_": model.n_basis,
+            "dual_coef_": model.coef,
+            "intercept_": model.intercept,
+            "model_": model,
+            **others,
         }
 
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):
             return None
         names = ("classes_", "n_features_in_", "basis_", "basis_indices_", "dual_coef_")
-        return {name: getattr(self, name) for name in (*names, "intercept_")}
+        return {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
 
     def _check_same_problem(self, previous: dict[str, Any] | None) -> None:
         if previous is None:
             return
-        if self.basis == "shared" and len(previous["basis_indices_"]) > self.max_basis:
+        if self.basis != "per_class" and len(previous["basis_indices_"]) > self.max_basis:
             raise ValueError(
                 f"warm_start=True adds vectors, and the fit before has "
                 f"{len(previous['basis_indices_'])}, more than max_basis={self.max_basis}. Set "

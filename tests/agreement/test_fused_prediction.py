@@ -1,13 +1,17 @@
 """Scores of models, which are computed in one native pass, are those of plain NumPy."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from widemargin import models
+from widemargin import _native, models
 from widemargin.kernels import (
     RBF,
+    AdaptiveRBF,
     CustomKernel,
     Laplacian,
     Linear,
@@ -398,13 +402,165 @@ def test_blocks_of_rows_change_no_bit(model, rows, monkeypatch):
 @every_kernel
 @both_forms
 @both_dtypes
-def test_bases_too_wide_to_be_kept_dense(kernel, form, dtype, monkeypatch):
+@both_inputs
+def test_bases_too_wide_to_be_kept_dense(kernel, form, dtype, given, monkeypatch):
     monkeypatch.setattr(models, "_PACKED_ENTRIES", 0)
     model = expansion(kernel, text_like(15, 400, seed=2))
-    rows = form(text_like(40, 400, seed=1).toarray())
+    rows = form(text_like(40, 400, seed=1).toarray().astype(given))
     assert_scores_agree(model, rows, dtype)
-    if dtype == "float64":
-        assert_scores_agree(model, rows.astype("float32"), dtype)
+
+
+def cancelling(kernel, basis, n_outputs=3):
+    """Return an expansion whose terms are a thousand times as large as its scores."""
+    model = expansion(kernel, basis, n_outputs)
+    values = kernel_matrix(kernel, basis, basis)[0] + 1e-7 * np.eye(basis.shape[0])
+    targets = np.random.RandomState(5).randn(basis.shape[0], n_outputs)
+    return KernelExpansion(kernel, basis, np.linalg.solve(values, targets), model.intercept)
+
+
+@both_forms
+@both_inputs
+@pytest.mark.parametrize("packed", [0, models._PACKED_ENTRIES], ids=["two steps", "fused"])
+@pytest.mark.parametrize("n_features", [20, 400])
+def test_scores_keep_their_digits_where_large_terms_cancel(
+    form, given, packed, n_features, monkeypatch
+):
+    monkeypatch.setattr(models, "_PACKED_ENTRIES", packed)
+    basis = text_like(15, n_features, entries=6, seed=2).astype("float32").astype("float64")
+    model = cancelling(RBF(1e-4), basis)
+    rows = form(basis.toarray().astype(given))
+    expected = expected_scores(model, rows)[0]
+    assert np.abs(model.coef).max() > 1e3 * np.abs(expected).max()
+    found = model.scores(rows, dtype="float32")
+    assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+def native_machine(model, rows, dtype):
+    return model._machine_for(rows, np.dtype(dtype))
+
+
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 100.0, 1e6], ids=str)
+@both_dtypes
+@both_inputs
+def test_wide_sparse_rows_are_not_made_dense(gamma, dtype, given):
+    vectors = text_like(15, seed=2)
+    # Some so near that their values are not 0.
+    rows = sp.vstack([vectors, text_like(25, seed=1)], "csr").astype(given)
+    models_of_each = [
+        expansion(RBF(gamma), vectors),
+        expansion(AdaptiveRBF(np.full(15, gamma)), vectors),
+    ]
+    for model in models_of_each[: 1 if gamma > 100 else 2]:
+        machine = native_machine(model, rows, dtype)
+        assert machine is None or machine.by_entries
+    assert_scores_agree(models_of_each[0], rows, dtype)
+
+
+def test_dense_rows_have_the_machine_of_the_dtype(rng):
+    model = expansion(RBF(1.0), text_like(15, seed=2))
+    rows = text_like(3, seed=1)
+    assert isinstance(native_machine(model, rows.toarray(), "float32"), _native.MachineFloat32)
+    assert isinstance(native_machine(model, rows, "float32"), _native.MachineFloat64)
+
+
+def test_linear_maps_of_very_many_features():
+    n_features = 1 << 22
+    places = np.array([[5, 7], [0, n_features - 1], [7, 8]] * 500)
+    rows = sp.csr_matrix((np.ones(places.size), places.ravel(), np.arange(0, 3001, 2)))
+    rows.resize(1500, n_features)
+    model = LinearMap(np.arange(n_features, dtype=np.float64)[:, np.newaxis], np.ones(1))
+    assert_array_equal(model.scores(rows)[:3, 0], [13, n_features, 16])
+
+
+def test_one_exact_machine_serves_both_dtypes(rng):
+    linear = LinearMap(rng.randn(4, 2), rng.randn(2))
+    exact = cancelling(RBF(1e-4), rng.randn(15, 4))
+    for model in (linear, exact, expansion(Linear(), rng.randn(5, 4))):
+        assert model.machine(np.float32) is model.machine(np.float64)
+        assert model.machine("float32") is model.machine(np.dtype("float32"))
+
+
+def test_wide_vectors_are_probed_few_at_a_time(rng):
+    assert expansion(RBF(0.1), rng.randn(200, 10)).probes().shape == (256, 10)
+    wide = text_like(60, 1 << 18, seed=1)
+    probes = expansion(RBF(0.1), wide).probes()
+    assert probes.shape == (8, 1 << 18)
+    some = wide[:4].toarray().astype(np.float32).astype(np.float64)
+    middles = (some + some[[3, 0, 1, 2]]) / 2
+    assert np.abs(probes - np.vstack([some, middles])).max() <= 1e-7
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_the_best_of_float32_scores_is_that_of_the_scores_as_they_are_given(n_outputs):
+    # Scores that differ by less than single precision has; and one that it rounds to 0.
+    intercept = np.array([1.0, 1.0 + 1e-12, 1.0 - 1e-12])[:n_outputs]
+    if n_outputs == 1:
+        intercept = np.array([1e-60])
+    model = LinearMap(np.zeros((2, n_outputs)), intercept)
+    rows = np.ones((5, 2))
+    for dtype in ("float32", "float64"):
+        assert_best_is_that_of_the_scores(model, rows, dtype)
+    assert model.best(rows, dtype="float32")[0] != model.best(rows, dtype="float64")[0]
+
+
+@both_forms
+@both_inputs
+@pytest.mark.parametrize("entries", [0, 1 << 25], ids=["stage by stage", "at once"])
+def test_stages_are_as_exact_as_the_end(form, given, entries, rng, monkeypatch):
+    monkeypatch.setattr(models, "_STAGED_ENTRIES", entries)
+    basis = rng.randn(15, 4).astype(np.float32).astype(np.float64)
+    for model in (cancelling(RBF(1e-3), basis), expansion(RBF(0.1), basis)):
+        halves = cancelling(model.kernel, basis[:7])
+        rows = form(basis.astype(given))
+        stages = [(halves.coef, halves.intercept), (model.coef, model.intercept)]
+        first, last = model.staged_scores(rows, stages)
+        assert first.dtype == last.dtype == given
+        assert_array_equal(last, model.scores(rows))
+        expected = expected_scores(halves, rows)[0]
+        assert np.abs(first - expected).max() <= TOLERANCES["float32"] * np.abs(expected).max()
+
+
+def arrays_of(model):
+    yield from (model.coef, model.intercept)
+    names = ("data", "indices", "indptr")
+    sparse = sp.issparse(model.basis)
+    yield from (getattr(model.basis, name) for name in names) if sparse else (model.basis,)
+    if isinstance(model.kernel, AdaptiveRBF):
+        yield from (model.kernel.widths, model.kernel.metric)
+
+
+@both_forms
+@pytest.mark.parametrize(
+    "copy", [lambda it: it, deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
+def test_arrays_of_a_model_cannot_be_edited(form, copy, rng):
+    adaptive = AdaptiveRBF(1 + rng.rand(6), rng.randn(4, 2))
+    for kernel in (RBF(0.1), adaptive, Linear()):
+        model = copy(expansion(kernel, form(rng.randn(6, 4))))
+        rows = rng.randn(9, 4)
+        before = model.scores(rows)
+        for array in arrays_of(model):
+            with pytest.raises(ValueError, match="read-only"):
+                array += array
+        assert_array_equal(model.scores(rows), before)
+
+
+def test_rows_in_one_block_are_not_copied(rng):
+    rows = sp.csr_matrix(rng.randn(50, 4))
+    for model in (expansion(RBF(0.1), rng.randn(6, 4)), LinearMap(rng.randn(4, 2), rng.randn(2))):
+        ((_, block, _),) = model._blocks(rows, np.dtype("float64"), 1, False)
+        assert block is rows
+
+
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_rows", [40, 100, 1000])
+def test_threads_share_few_rows_of_a_heavy_machine(form, dtype, n_rows, rng):
+    model = expansion(RBF(0.1), rng.randn(3000, 20))
+    rows = form(rng.randn(n_rows, 20))
+    scores = model.scores(rows, dtype=dtype)
+    for n_threads in (2, 3, 100_000):
+        assert_array_equal(model.scores(rows, n_threads, dtype=dtype), scores)
 
 
 @pytest.mark.parametrize("n_outputs", [2, 3, 8, 9, 17, 50])

@@ -11,7 +11,8 @@ from widemargin import SparseKernelClassifier
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.losses import CLASS_LOSSES
 
-BASES = ("shared", "per_class")
+BASES = ("shared", "per_class", "learned")
+METRICS = ("none", "diagonal", "full")
 LEAST_CHECKS = 50  # scikit-learn 1.6 has that many for a classifier, later ones more
 NEEDS_AN_ENVIRONMENT_VARIABLE = {"check_array_api_input"}  # the one check that may be skipped
 
@@ -23,9 +24,12 @@ def estimators():
     ]
     losses = list(CLASS_LOSSES)
     for number, kernel in enumerate(name for name in KERNEL_NAMES if name != "rbf"):
-        loss, basis = losses[number % len(losses)], BASES[number % len(BASES)]
+        loss, basis = losses[number % len(losses)], BASES[number % 2]  # a learned one has "rbf"
         machines.append(SparseKernelClassifier(kernel=kernel, loss=loss, basis=basis))
     machines.append(SparseKernelClassifier(max_basis=3, n_candidates="all", warm_start=True))
+    machines += [
+        SparseKernelClassifier(max_basis=5, basis="learned", metric=metric) for metric in METRICS
+    ]
     return machines
 
 
@@ -39,6 +43,7 @@ def test_the_checks_reach_every_choice():
     assert {each["loss"] for each in parameters} == set(CLASS_LOSSES)
     assert {each["basis"] for each in parameters} == set(BASES)
     assert {each["kernel"] for each in parameters} == set(KERNEL_NAMES)
+    assert {each["metric"] for each in parameters if each["basis"] == "learned"} >= set(METRICS)
 
 
 def test_there_are_checks_for_every_estimator():
@@ -47,9 +52,11 @@ def test_there_are_checks_for_every_estimator():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
-def test_the_checks_run_and_none_is_expected_to_fail(kernel):
-    results = check_estimator(SparseKernelClassifier(kernel=kernel), on_skip=None, on_fail=None)
+@pytest.mark.parametrize(
+    "choice", [{"kernel": "rbf"}, {"kernel": "precomputed"}, {"basis": "learned"}], ids=str
+)
+def test_the_checks_run_and_none_is_expected_to_fail(choice):
+    results = check_estimator(SparseKernelClassifier(**choice), on_skip=None, on_fail=None)
     by_status = {}
     for result in results:
         by_status.setdefault(result["status"], set()).add(result["check_name"])

@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import kernels as reference
+from reference.learned_basis import adaptive_rbf
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 
 from widemargin.kernels import (
     KERNEL_NAMES,
     RBF,
+    AdaptiveRBF,
     CustomKernel,
     Laplacian,
     Linear,
@@ -199,3 +201,103 @@ def test_gamma_scale_is_scikit_learns(form, scale, rows):
 def test_gamma_scale_of_constant_rows_is_1(form):
     assert scale_gamma(form(np.ones((5, 3)))) == 1.0
     assert scale_gamma(form(np.full((5, 3), 0.1))) == 1.0
+
+
+def adaptive(metric, n_basis=9):
+    """Return a kernel of learned shape for vectors of 7 features."""
+    rng = np.random.RandomState(5)
+    metrics = {
+        "none": None,
+        "weights": rng.uniform(0.2, 1.5, 7),
+        "map": rng.randn(7, 7) / 3,
+        "narrow map": rng.randn(7, 2) / 2,
+        "wide map": rng.randn(7, 11) / 4,
+    }
+    return AdaptiveRBF(rng.uniform(0.1, 2.0, n_basis), metrics[metric])
+
+
+every_metric = pytest.mark.parametrize(
+    "metric", ["none", "weights", "map", "narrow map", "wide map"]
+)
+
+
+@every_metric
+@both_forms
+@both_dtypes
+def test_learned_shapes_have_the_values_of_the_formula(metric, form, dtype, rows, basis):
+    kernel, rows, basis = adaptive(metric), rows.astype(dtype), basis.astype(dtype)
+    expected = adaptive_rbf(rows, basis, kernel.widths, kernel.metric)
+    tolerance = 2e-6 if dtype == np.float32 else 1e-12
+    values = kernel.block(form(rows), form(basis))
+    assert values.dtype == dtype
+    assert values.shape == (30, 9)
+    assert_allclose(values, expected, rtol=0, atol=tolerance)
+    single = kernel.single_block(form(rows), form(basis))
+    assert single.dtype == np.float32
+    assert_allclose(single, expected, rtol=0, atol=2e-6)
+
+
+@every_metric
+@both_dtypes
+def test_a_vector_of_a_learned_shape_has_1_with_itself(metric, dtype, basis):
+    kernel, basis = adaptive(metric), basis.astype(dtype)
+    assert_allclose(np.diag(kernel.block(basis, basis)), np.ones(9), atol=1e-6)
+    assert_array_equal(kernel.diagonal(basis), np.ones(9))
+
+
+@pytest.mark.parametrize("metric", ["none", "weights", "map"])
+def test_a_learned_shape_of_equal_widths_is_an_rbf_of_other_rows(metric, rows, basis):
+    kernel = AdaptiveRBF(np.full(9, 0.3), adaptive(metric).metric)
+    seen = {
+        "none": lambda some: some,
+        "weights": lambda some: some * kernel.metric,
+        "map": lambda some: some @ kernel.metric,
+    }[metric]
+    expected = RBF(0.3).block(seen(rows), seen(basis))
+    assert_allclose(kernel.block(rows, basis), expected, rtol=1e-10, atol=1e-12)
+
+
+@every_metric
+@both_forms
+@both_dtypes
+@pytest.mark.parametrize("n_basis", [1, 37])
+def test_threads_change_no_bit_of_learned_shapes(metric, form, dtype, n_basis, rng):
+    kernel = adaptive(metric, n_basis)
+    rows = form(rng.randn(1500, 7).astype(dtype))
+    alone = kernel.block(rows, rows[:n_basis], 1)
+    assert_array_equal(kernel.block(rows, rows[:n_basis], 2), alone)
+    assert_array_equal(kernel.block(rows, rows[:n_basis], 3), alone)
+
+
+@every_metric
+@both_forms
+@both_dtypes
+def test_an_offset_costs_learned_shapes_no_digits(metric, form, dtype, rng):
+    kernel = adaptive(metric)
+    moved = (rng.randn(20, 7) + 1e5).astype(dtype)
+    expected = adaptive_rbf(moved, moved[:9], kernel.widths, kernel.metric)
+    assert_allclose(kernel.block(form(moved), form(moved[:9])), expected, rtol=0, atol=2e-5)
+
+
+@every_metric
+@both_forms
+def test_learned_shapes_of_no_rows(metric, form, rows, basis):
+    assert adaptive(metric).block(form(rows[:0]), form(basis)).shape == (0, 9)
+    assert adaptive(metric, 0).block(form(rows), form(basis[:0])).shape == (30, 0)
+
+
+def test_learned_shapes_belong_to_one_basis(rows, basis):
+    with pytest.raises(ValueError, match=r"9 widths.*5 vectors"):
+        adaptive("none").block(rows, basis[:5])
+
+
+@pytest.mark.parametrize("widths", [[0.0], [-1.0], [np.nan], [np.inf], [[1.0]]], ids=str)
+def test_widths_that_are_none_are_refused(widths):
+    with pytest.raises(ValueError, match="widths"):
+        AdaptiveRBF(np.array(widths))
+
+
+@pytest.mark.parametrize("metric", [[np.nan], [[np.inf]], [[[1.0]]]], ids=str)
+def test_metrics_that_are_none_are_refused(metric):
+    with pytest.raises(ValueError, match="metric"):
+        AdaptiveRBF(np.ones(1), np.array(metric))

@@ -21,7 +21,9 @@ import scipy.sparse as sp
 from safetensors import safe_open
 
 from widemargin import SparseKernelClassifier, model_files
+from widemargin.kernels import AdaptiveRBF
 from widemargin.model_files import ModelFileError, load, save
+from widemargin.models import KernelExpansion
 
 N_BYTES, N_VALUES = 10_000, 8_000  # files of either round
 
@@ -41,6 +43,11 @@ def estimators():
     yield each.fit(ROWS.astype(np.float32), np.array(["x", "yy", "z"])[LABELS]), ROWS
     matrix = SparseKernelClassifier(3, kernel="precomputed", C=np.float32(2), random_state=0)
     yield matrix.fit(ROWS @ ROWS.T, LABELS > 0), ROWS @ ROWS.T
+    for metric in (np.array([0.5, 1.0, 2.0], dtype=np.float32), ROWS[:3, :2]):
+        learned = SparseKernelClassifier(4, random_state=0).fit(ROWS, LABELS)
+        model, kernel = learned.model_, AdaptiveRBF(np.linspace(0.1, 0.7, 4), metric)
+        learned.model_ = KernelExpansion(kernel, model.basis, model.coef, model.intercept)
+        yield learned, ROWS
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +164,9 @@ ODD = [
     {"kernel": ["RBF", {"gamma": 0.5}]},
     {"kernel": ["Linear", {}]},
     {"kernel": ["Precomputed", {}]},
+    {"kernel": ["AdaptiveRBF", {"widths": {"array": "intercept_"}, "metric": None}]},
+    {"kernel": ["AdaptiveRBF", {"widths": {"array": "basis_"}, "metric": {"array": "basis_"}}]},
+    {"kernel": ["AdaptiveRBF", {"widths": 1.0, "metric": {"transposed": "basis_"}}]},
     {"kernel": ["Polynomial", {"gamma": 1, "degree": 2**40, "coef0": 0}]},
     {"loss": ["CrammerSinger", {"smoothing": {"float": "inf"}}]},
 ]

@@ -21,9 +21,18 @@ from sklearn.exceptions import NotFittedError
 
 from widemargin import SparseKernelClassifier, model_files
 from widemargin._registry import ESTIMATORS
-from widemargin.kernels import RBF, CustomKernel, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.kernels import (
+    RBF,
+    AdaptiveRBF,
+    CustomKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+)
 from widemargin.losses import CrammerSinger, Logistic
 from widemargin.model_files import ModelFileError, load, save
+from widemargin.models import KernelExpansion
 
 FIXTURES = Path(__file__).parent / "fixtures"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files and signals")
@@ -77,6 +86,8 @@ def assert_same(first, second):
     elif hasattr(first, "scores"):
         state = {name: value for name, value in vars(first).items() if name != "_machines"}
         assert_same(state, vars(second) | {})
+    elif isinstance(first, AdaptiveRBF):
+        assert_same(vars(first), vars(second))
     else:
         assert first == second
 
@@ -118,6 +129,15 @@ CONFIGURATIONS = {
         "random state": {"random_state": np.random.RandomState(3)},
         "random seed": {"random_state": np.uint32(3), "n_jobs": 2},
         "name of NumPy": {"loss": np.str_("logistic")},
+        "learned": {"basis": "learned", "max_basis": 3, "learn_iter": 4, "metric": "none"},
+        "learned diagonal": {
+            "basis": "learned",
+            "max_basis": 3,
+            "learn_iter": np.int64(4),
+            "metric": "diagonal",
+            "early_stopping": True,
+        },
+        "learned full": {"basis": "learned", "max_basis": 3, "learn_iter": 4, "metric": "full"},
     }
 }
 
@@ -186,6 +206,115 @@ def test_precomputed_kernels_come_back(kernel, file):
     assert np.array_equal(load(file).decision_function(K), estimator.decision_function(K))
 
 
+METRICS = {
+    "none": None,
+    "weights": np.array([0.5, 2.0, 0.0, -1.5]),
+    "map": np.linspace(-1, 1, 8).reshape(4, 2),
+    "transposed map": np.linspace(-1, 1, 24).reshape(6, 4).T,
+}
+
+
+def learned(metric, dtype=np.float64, n_classes=3):
+    """Return a fitted machine that ends in a kernel of learned shape."""
+    X, y = rows(n_classes)
+    machine = SparseKernelClassifier(6, random_state=0).fit(X.astype(dtype), y)
+    kernel = AdaptiveRBF(
+        np.linspace(0.1, 0.6, 6).astype(dtype), None if metric is None else metric.astype(dtype)
+    )
+    old = machine.model_
+    machine.model_ = KernelExpansion(kernel, old.basis, old.coef, old.intercept)
+    return machine
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_learned_kernels_come_back(metric, dtype, n_classes, file):
+    X, _ = rows()
+    machine = learned(metric, dtype, n_classes)
+    save(machine, file)
+    with safe_open(file, framework="np") as stored:
+        assert "model_.kernel.widths" in stored.keys()  # noqa: SIM118
+    for mapped in (True, False):
+        loaded = load(file, mmap=mapped)
+        assert_same_estimator(machine, loaded)
+        for form in forms(X):
+            assert np.array_equal(loaded.decision_function(form), machine.decision_function(form))
+        again = file.with_name("again")
+        save(loaded, again)
+        assert again.read_bytes() == file.read_bytes()
+        assert_same_estimator(machine, pickle.loads(pickle.dumps(loaded)))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("widths", np.ones(5), "widths does not go with the basis"),
+        ("widths", np.ones((6, 1)), "widths has 2 axes"),
+        ("widths", np.ones(6, dtype=np.float16), "widths is of no float type"),
+        ("widths", np.ones(6, dtype=np.int64), "widths is of no float type"),
+        ("widths", np.array([1, 1, 1, 1, 1, 0.0]), "widths has a width that is not positive"),
+        ("widths", np.array([1, 1, 1, 1, 1, np.nan]), "widths has NaN or infinity"),
+        ("widths", [1.0] * 6, "widths is no array"),
+        ("widths", None, "widths is no array"),
+        ("metric", np.ones(3), "metric does not go with the features"),
+        ("metric", np.ones((3, 4)), "metric does not go with the features"),
+        ("metric", np.ones((4, 0)), "metric"),
+        ("metric", np.ones((4, 2, 1)), "metric has 3 axes"),
+        ("metric", np.float64(1.0), "metric is no array"),
+        ("metric", np.array(1.0), "metric has 0 axes"),
+        ("metric", np.full((4, 2), np.inf), "metric has NaN or infinity"),
+        ("metric", np.ones(4, dtype=np.int32), "metric is of no float type"),
+        ("metric", sp.csr_matrix(np.eye(4)), "metric is no array"),
+    ],
+)
+def test_learned_kernels_that_do_not_fit_are_refused(part, value, message, file):
+    machine = learned(METRICS["map"])
+    object.__setattr__(machine.model_.kernel, part, value)
+    with pytest.raises(ValueError, match=message):
+        save(machine, file)
+    assert not file.exists()
+    save(learned(METRICS["map"]), file)
+    document, tensors = stored_parts(file)
+    encoder = model_files.Encoder()
+    kernel = document["attributes"]["model_"]["model"][1]["kernel"]["kernel"][1]
+    del tensors[kernel[part]["array"]]
+    kernel[part] = encoder.encode(value, "changed")
+    write_parts(file, document, tensors | encoder.tensors)
+    with pytest.raises(ModelFileError, match=message):
+        load(file)
+
+
+def test_sparse_coefficients_are_refused(file):
+    machine = fitted()
+    machine.dual_coef_ = sp.csr_matrix(machine.dual_coef_)
+    with pytest.raises(ValueError, match="dual_coef_ is no array"):
+        save(machine, file)
+    old = machine.model_
+    machine.model_ = KernelExpansion(old.kernel, old.basis, machine.dual_coef_, old.intercept)
+    with pytest.raises(ValueError, match=r"model_.coef is no array"):
+        save(machine, file)
+
+
+def test_learned_kernels_of_a_sparse_basis_are_refused(file):
+    machine = learned(None)
+    basis = sp.csr_matrix(machine.basis_)
+    old = machine.model_
+    machine.model_ = KernelExpansion(old.kernel, basis, old.coef, old.intercept)
+    machine.basis_ = basis
+    with pytest.raises(ValueError, match="sparse basis"):
+        save(machine, file)
+
+
+def test_a_learned_kernel_as_parameter_is_checked(file):
+    machine = fitted().set_params(kernel=AdaptiveRBF(np.ones(3), np.ones((4, 2))))
+    save(machine, file)
+    assert_same_estimator(machine, load(file))
+    machine.kernel.widths[1] = np.nan
+    with pytest.raises(ValueError, match=r"kernel.widths has NaN"):
+        save(machine, file)
+
+
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 def test_labels_of_every_kind_come_back(labels, file):
     X, y = rows()
@@ -241,7 +370,11 @@ def test_shared_arrays_are_shared_again(form, mapped, file):
 def test_arrays_are_mapped_read_only_or_copied(machine, file):
     save(machine, file)
     assert not load(file).basis_.flags.writeable
-    assert load(file, mmap=False).basis_.flags.writeable
+    copied = load(file, mmap=False)
+    file.unlink()
+    assert not copied.basis_.flags.writeable  # as those of every model
+    assert copied.basis_.flags.owndata or copied.basis_.base.flags.owndata
+    save(machine, file)
     assert load(file).basis_.ctypes.data % 64 == 0
 
 

@@ -16,7 +16,15 @@ from widemargin import SparseKernelClassifier
 from widemargin._registry import ESTIMATORS
 from widemargin.compiled import CompiledPredictor
 from widemargin.export import to_onnx
-from widemargin.kernels import RBF, CustomKernel, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.kernels import (
+    RBF,
+    AdaptiveRBF,
+    CustomKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+)
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
@@ -86,6 +94,71 @@ def test_agrees_with_python(kernel, n_classes, dtype, labels):
     assert outputs["label"].dtype == (object if labels == "strings" else np.int64)
 
 
+METRICS = ["none", "weights", "map", "wide map"]
+
+
+def learned(metric, n_outputs=3, n_basis=15, n_features=6, offset=0.0, dtype=np.float64):
+    """Return an expansion in vectors of different widths, and its scores from the formula."""
+    rng = np.random.RandomState(0)
+    metrics = {
+        "none": None,
+        "weights": rng.rand(n_features).astype(dtype),
+        "map": 0.5 * rng.randn(n_features, 2).astype(dtype),
+        "wide map": 0.3 * rng.randn(n_features, n_features + 3).astype(dtype),
+    }
+    kernel = AdaptiveRBF(rng.uniform(0.05, 0.5, n_basis).astype(dtype), metrics[metric])
+    basis = (rng.randn(n_basis, n_features) + offset).astype(dtype)
+    coef = rng.randn(n_basis, n_outputs)
+    model = KernelExpansion(kernel, basis, coef, rng.randn(n_outputs))
+
+    def scores(rows):
+        gaps = rows[:, np.newaxis] - basis.astype(np.float64)
+        if kernel.metric is not None:
+            gaps = gaps * kernel.metric if kernel.metric.ndim == 1 else gaps @ kernel.metric
+        values = np.exp(-kernel.widths * (gaps**2).sum(axis=2))
+        return values @ model.coef + model.intercept
+
+    return model, scores
+
+
+@pytest.mark.parametrize("kept", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("metric", METRICS)
+def test_learned_kernels_keep_to_their_formula(metric, n_classes, dtype, offset, kept):
+    n_outputs = 1 if n_classes == 2 else n_classes
+    model, scores = learned(metric, n_outputs, offset=offset, dtype=kept)
+    rows = (np.random.RandomState(1).randn(1000, 6) + offset).astype(np.float32)
+    found = run(to_onnx(model, dtype=dtype), rows.astype(dtype))["scores"]
+    assert largest_error(found, scores(rows.astype(np.float64))) < TOLERANCE[dtype]
+    readout = Readout(np.arange(n_classes), "binary" if n_classes == 2 else "multiclass", "softmax")
+    machine = CompiledPredictor(model, readout, dtype="float64")
+    _, outputs = assert_agrees(machine, rows.astype(np.float64), dtype)
+    assert list(outputs) == ["label", "scores", "probabilities"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("metric", ["none", "diagonal", "full"])
+def test_learned_basis(metric, n_classes, dtype):
+    X, y = data(n_classes)
+    machine = SparseKernelClassifier(
+        4, basis="learned", metric=metric, learn_iter=5, loss="logistic", random_state=0
+    )
+    assert_agrees(machine.fit(X, y), X, dtype)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_learned_kernels_are_one_product(metric):
+    model, _ = learned(metric)
+    operators = [node.op_type for node in to_onnx(model).graph.node]
+    assert operators.count("Gemm") == 2  # of the exponents, and of the scores
+    assert operators.count("MatMul") == ("map" in metric)
+    assert operators.count("Mul") == (metric == "weights")
+    assert "Cast" not in operators  # single precision is enough
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_every_estimator(name, n_classes):
@@ -139,7 +212,16 @@ def test_narrow_kernels_keep_their_digits(gamma):
 
 
 @pytest.mark.parametrize(
-    "kernel", [RBF(0.1), Laplacian(0.1), Polynomial(0.1, 3, 1.0)], ids=["rbf", "laplacian", "poly"]
+    "kernel",
+    [
+        RBF(0.1),
+        Laplacian(0.1),
+        Polynomial(0.1, 3, 1.0),
+        AdaptiveRBF(np.tile(np.linspace(0.05, 0.2, 20), 2)),
+        AdaptiveRBF(np.tile(np.linspace(0.05, 0.2, 20), 2), np.linspace(0.5, 2, 4)),
+        AdaptiveRBF(np.tile(np.linspace(0.05, 0.2, 20), 2), np.eye(4)[:, :3] + 0.1),
+    ],
+    ids=["rbf", "laplacian", "poly", "adaptive", "weighted", "mapped"],
 )
 def test_coefficients_that_cancel(kernel):
     rng = np.random.default_rng(0)
@@ -270,7 +352,18 @@ def test_bare_models_have_scores_alone(dtype):
         assert "Exp" not in {node.op_type for node in proto.graph.node}
 
 
-@pytest.mark.parametrize("kernel", [RBF(1.0), Laplacian(1.0), Polynomial(1.0), Linear()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(1.0),
+        Laplacian(1.0),
+        Polynomial(1.0),
+        Linear(),
+        AdaptiveRBF(np.empty(0)),
+        AdaptiveRBF(np.empty(0), np.ones((3, 2))),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
 def test_no_vectors_at_all(kernel):
     model = KernelExpansion(kernel, np.zeros((0, 3)), np.zeros((0, 2)), np.array([1.0, -2.0]))
     scores = run(to_onnx(model), np.ones((4, 3), np.float32))["scores"]

@@ -408,7 +408,7 @@ def test_scores_beyond_the_range_of_floats_still_have_a_label():
 
 
 BAD_OPTIONS = {
-    "dtype": (["float16", "int32", "double", "", None, 32], ValueError),
+    "dtype": (["float16", "int32", "double", "", None, 32, int, np.dtype("f2")], ValueError),
     "n_jobs": ([0, 10**6], ValueError),
 }
 OPTIONS_OF_A_WRONG_TYPE = {"n_jobs": ["2", 1.5, True], "check": [1, 0, "yes", None]}
@@ -434,7 +434,8 @@ def test_bad_options(name, value, error, three_classes):
 
 def test_good_options(three_classes):
     machine = SparseKernelClassifier(3, random_state=0).fit(*three_classes)
-    for dtype in ("float32", "float64", np.dtype("float32"), np.dtype("float64")):
+    numpy_types = (np.float32, np.float64, np.dtype("float32"), np.dtype("float64"))
+    for dtype in ("float32", "float64", *numpy_types):
         assert machine.compile(dtype).dtype == dtype
     assert machine.compile().dtype == np.float32
     assert machine.compile("float64", 2, check=np.True_).n_features_in_ == 4
@@ -466,6 +467,7 @@ ONE = {
     "backwards": lambda row: np.array(row[::-1])[::-1],
     "other byte order": lambda row: row.astype(row.dtype.newbyteorder()),
     "column of a table": lambda row: np.stack([row, row], axis=1)[:, 1],
+    "unaligned": lambda row: np.frombuffer(b"." + row.tobytes(), np.uint8)[1:].view(row.dtype),
     "read-only": read_only,
     "memoryview": memoryview,
     "pandas": lambda row: pytest.importorskip("pandas").Series(row),
@@ -616,6 +618,12 @@ def test_a_pickled_predictor_gives_the_same_bits(name, kind, dtype):
         assert vars(each).keys() == vars(predictor).keys()
 
 
+def test_a_pickled_predictor_counts_the_cores_of_where_it_is(monkeypatch):
+    pickled = pickle.dumps(predictor_of(n_jobs=-1))
+    monkeypatch.setattr("widemargin._threads.effective_n_jobs", lambda n_jobs: 7)
+    assert pickle.loads(pickled)._n_threads in (7, 1)  # 1 in a build without threads
+
+
 @every_kernel
 @every_kind
 def test_many_threads_use_one_predictor(name, kind):
@@ -695,10 +703,12 @@ def test_probabilities_of_labels_that_do_not_exclude_one_another():
 def test_other_losses_have_no_probabilities(loss, three_classes):
     rows, y = three_classes
     predictor = SparseKernelClassifier(3, loss=loss, random_state=0).fit(rows, y).compile()
-    with pytest.raises(AttributeError, match="not probabilities"):
-        predictor.predict_proba(rows)
-    with pytest.raises(AttributeError, match="not probabilities"):
-        predictor_of(kind="binary").predict_proba(X)
+    for each in (predictor, predictor_of(kind="binary")):
+        assert not hasattr(each, "predict_proba")
+        with pytest.raises(AttributeError, match="predict_proba") as raised:
+            each.predict_proba(rows)
+        assert "loss='logistic'" in str(raised.value.__cause__)  # the way out
+    assert hasattr(logistic_predictor(), "predict_proba")
 
 
 def test_a_linear_map():

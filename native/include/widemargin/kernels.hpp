@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <variant>
+#include <vector>
 
 #include "widemargin/vector_code.hpp"
 #include "widemargin/views.hpp"
@@ -67,7 +68,30 @@ struct LaplacianKernel {
   }
 };
 
-using AnyKernel = std::variant<LinearKernel, PolynomialKernel, RbfKernel, LaplacianKernel>;
+// exp(-widths[j] |(x - b_j) metric|^2) for vector j, with a metric of weights, of a linear map
+// (features x mapped), or none. It belongs to one basis.
+struct AdaptiveRbfKernel {
+  std::vector<double> widths;
+  std::vector<double> weights;  // one a feature; empty: ones
+  std::vector<double> map;      // empty: none
+  std::size_t mapped = 0;       // its columns
+  static constexpr bool is_distance = true;
+  static constexpr bool sums_products = true;
+  double scale() const { return 1.0; }
+  // Of sums that have been multiplied by the widths.
+  template <class T>
+  void finish(T* sums, std::size_t count, const VectorCode<T>& code) const {
+    code.exp_of_negative(sums, count);
+  }
+};
+
+using AnyKernel =
+    std::variant<LinearKernel, PolynomialKernel, RbfKernel, LaplacianKernel, AdaptiveRbfKernel>;
+
+// out (rows x basis.rows), of any kernel, dense basis and rows of any form.
+template <class T, class Rows, class In>
+void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
+                   int n_threads);
 
 // out (rows x basis.rows); dense with dense, or sparse with sparse. Coordinates are moved and
 // scaled in the precision In that the data has, products are taken in the precision T of the

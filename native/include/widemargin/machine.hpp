@@ -62,10 +62,10 @@ class PackedTable {
   AlignedVector<T> values_;
 };
 
-// Room for the tiles that one thread works on.
+// Room for the tiles that one thread works on, one after the other.
 template <class T>
 struct Scratch {
-  AlignedVector<T> rows, norms, sums, scores;
+  AlignedVector<T> rows, mapped, norms, sums, scores;
   std::vector<std::int32_t> indices;  // and values, of the entries of a sparse row
   std::vector<T> values;
 };
@@ -76,19 +76,26 @@ struct Scratch {
 //   columns
 //                        of small norms, as rows of large ones are far from them
 //   absolute_distances   |x - b|_1
-// Rows are scaled, and moved to an origin near the columns where distances are wanted: so they lose
-// no digits to a common offset of the data, and no square over- or underflows on the way.
+// Rows are scaled feature by feature, and moved to an origin near the columns where distances are
+// wanted: so they lose no digits to a common offset of the data, and no square over- or underflows
+// on the way.
 template <class T>
 class FeatureSums {
  public:
   enum class Of { products, squared_distances, absolute_distances };
 
-  // `columns` has a row of features for each column of the table.
+  // `columns` has a row of features for each column of the table; `scales` is one number a feature.
   template <class In>
-  FeatureSums(Of of, Matrix<const In> columns, double scale, const VectorCode<T>& code);
+  FeatureSums(Of of, Matrix<const In> columns, std::vector<double> scales,
+              const VectorCode<T>& code);
+  // Squared distances once rows and columns have gone through a linear map, features x mapped.
+  template <class In>
+  FeatureSums(Matrix<const In> columns, Matrix<const double> map, const VectorCode<T>& code);
 
-  std::size_t features() const { return table_.inner(); }
+  std::size_t features() const { return scales_.size(); }
   std::size_t columns() const { return table_.columns(); }  // padded
+  // Whether sparse rows of few entries are summed by these alone, and not made dense.
+  bool by_entries() const { return by_products_; }
 
   // out (count x columns()) for rows [first, first + count), plus column_start where it is given
   // (of products only). Returns the first row, counted from `first`, that has a number which is not
@@ -98,6 +105,9 @@ class FeatureSums {
                      const T* column_start, Scratch<T>& scratch, T* out) const;
 
  private:
+  double placed(std::size_t f, double value) const {
+    return (origin_.empty() ? value : value - origin_[f]) * scales_[f];
+  }
   template <class In>
   T place(const Matrix<const In>& rows, std::size_t i, T* out) const;
   template <class In>
@@ -105,16 +115,18 @@ class FeatureSums {
   template <class In>
   bool place_entries(const SparseMatrix<In>& rows, std::size_t i, Scratch<T>& scratch,
                      T& norm) const;
-  void sum_tile(const T* rows, const T* norms, std::size_t count, const T* column_start,
-                T* out) const;
+  void sum_tile(Scratch<T>& scratch, std::size_t count, const T* column_start, T* out) const;
   void add_norms(Sums<T>& sums, const T* row_norms) const;
 
   Of of_;
-  double scale_;
   const VectorCode<T>* code_;
+  std::vector<double> scales_;
+  std::vector<T> scales_rounded_;
+  bool rounds_exactly_;                       // whether these are the same numbers
   std::vector<double> origin_;                // empty: zeros
   std::vector<T> origin_rounded_;             // the same numbers
   std::vector<std::int32_t> origin_entries_;  // features where it is not zero
+  std::optional<PackedTable<T>> map_;
   PackedTable<T> table_;
   AlignedVector<T> norms_;  // of the columns
   bool by_products_;
@@ -129,6 +141,7 @@ class PreparedBasis {
 
   std::size_t features() const { return sums_.features(); }
   std::size_t columns() const { return sums_.columns(); }  // padded; values there mean nothing
+  bool by_entries() const { return sums_.by_entries(); }
 
   // As FeatureSums::add_up.
   template <class Rows>
@@ -139,6 +152,7 @@ class PreparedBasis {
   AnyKernel kernel_;
   const VectorCode<T>* code_;
   FeatureSums<T> sums_;
+  AlignedVector<T> widths_;  // of an adaptive kernel; else empty
 };
 
 template <class T>
@@ -153,6 +167,7 @@ class Machine {
   std::size_t features() const;
   std::size_t outputs() const { return outputs_; }
   std::size_t products_per_row() const;
+  bool by_entries() const;  // as FeatureSums
 
   // Rows: Matrix<const float>, Matrix<const double>, SparseMatrix<float> or SparseMatrix<double>.
   // Returns the first row with a number that is not finite, or too large for T, or -1; rows are not
@@ -160,9 +175,11 @@ class Machine {
   template <class Rows, class Out>
   std::ptrdiff_t scores(const Rows& rows, Matrix<Out> out, int n_threads, bool check) const;
   // The number of the largest score, the first of equal ones; of a single score, whether it is
-  // positive.
+  // positive. If `single`, of scores that are rounded to that precision first, so that it is the
+  // largest among what scores() gives in it.
   template <class Rows>
-  std::ptrdiff_t best(const Rows& rows, std::int64_t* out, int n_threads, bool check) const;
+  std::ptrdiff_t best(const Rows& rows, std::int64_t* out, int n_threads, bool check,
+                      bool single) const;
 
  private:
   template <class Rows, class Emit>

@@ -16,7 +16,8 @@ namespace widemargin {
 constexpr std::size_t kRowsPerTile =
     256;  // a tile of features and scores stays in the second-level cache
 constexpr std::size_t kMaxChunks = 16;
-constexpr std::size_t kFewRows = 1024;  // too few to pay for waking threads
+constexpr std::size_t kFewRows = 1024;      // too few to pay for waking threads
+constexpr std::size_t kMostThreads = 1024;  // systems refuse more, and OpenMP then ends the program
 
 inline std::size_t chunk_count(std::size_t rows) {
   return std::clamp<std::size_t>((rows + kRowsPerTile - 1) / kRowsPerTile, 1, kMaxChunks);
@@ -30,20 +31,26 @@ inline bool has_threads() {
 #endif
 }
 
-// Calls task(index) for each index below `count`. An exception of a task is rethrown once all
-// threads have stopped.
-template <class Task>
-void for_each_index(std::size_t count, int n_threads, const Task& task) {
+// Calls task(index, state) for each index below `count`, with a state for each thread that lasts
+// over its tasks. An exception of a task is rethrown once all threads have stopped.
+template <class State, class Task>
+void for_each_index_with(std::size_t count, int n_threads, const Task& task) {
   std::exception_ptr failure;
 #ifdef _OPENMP
   if (n_threads > 1 && count > 1) {
-#pragma omp parallel for num_threads(n_threads) schedule(dynamic, 1)
-    for (std::ptrdiff_t index = 0; index < static_cast<std::ptrdiff_t>(count); ++index) {
-      try {
-        task(static_cast<std::size_t>(index));
-      } catch (...) {
+    // A thread without a task would still be made.
+    const auto most = static_cast<int>(std::min(count, kMostThreads));
+#pragma omp parallel num_threads(std::min(n_threads, most))
+    {
+      State state;
+#pragma omp for schedule(dynamic, 1)
+      for (std::ptrdiff_t index = 0; index < static_cast<std::ptrdiff_t>(count); ++index) {
+        try {
+          task(static_cast<std::size_t>(index), state);
+        } catch (...) {
 #pragma omp critical
-        failure = std::current_exception();
+          failure = std::current_exception();
+        }
       }
     }
     if (failure) std::rethrow_exception(failure);
@@ -51,7 +58,15 @@ void for_each_index(std::size_t count, int n_threads, const Task& task) {
   }
 #endif
   (void)n_threads;
-  for (std::size_t index = 0; index < count; ++index) task(index);
+  State state;
+  for (std::size_t index = 0; index < count; ++index) task(index, state);
+}
+
+// Calls task(index) for each index below `count`.
+template <class Task>
+void for_each_index(std::size_t count, int n_threads, const Task& task) {
+  struct None {};
+  for_each_index_with<None>(count, n_threads, [&](std::size_t index, None&) { task(index); });
 }
 
 // Calls task(chunk, begin, end) for each chunk of [0, rows).

@@ -9,7 +9,6 @@
 // curvature. Sums over tiles are taken in double precision, in an order that is always the same.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 

@@ -67,10 +67,10 @@ struct VectorCode {
   // `products` of a single row; `left` of the sums is not looked at.
   void (*sparse_products)(const SparseEntries<T>&, const Sums<T>&);
 
-  // out[f] = (row[f] - origin[f]) * scale, in the wider of the two precisions and then rounded to
-  // T; a null origin is zeros. Returns the sum of the squares.
-  T (*place_float)(const float* row, const T* origin, T scale, std::size_t count, T* out);
-  T (*place_double)(const double* row, const double* origin, double scale, std::size_t count,
+  // out[f] = (row[f] - origin[f]) * scale[f], in the wider of the two precisions and then rounded
+  // to T; a null origin is zeros. Returns the sum of the squares.
+  T (*place_float)(const float* row, const T* origin, const T* scale, std::size_t count, T* out);
+  T (*place_double)(const double* row, const double* origin, const double* scale, std::size_t count,
                     T* out);
 
   // values[i] = exp(-values[i]); below 0 counts as 0, and underflow gives 0. Within 2 units in the

@@ -16,5 +16,5 @@ __all__ = ["CExport", "ExportLoss", "register_skl2onnx", "to_c", "to_onnx"]
 
 # At once, though skl2onnx takes 0.3 s to import: so it does not matter which is imported first.
 # Where it is missing or broken, the other exports still work, and a call says what is wrong.
-with suppress(ImportError):
+with suppress(Exception):
     register_skl2onnx()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin.kernels import Kernel, Precomputed
+from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -81,7 +81,34 @@ def check_model_parts(parts: dict[str, Any], where: str) -> None:
         integers = is_array(basis) and basis.dtype == np.intp and basis.ndim == 1
         require(integers, f"{where}.basis", "does not hold the numbers of training rows")
     else:
-        _check_floats(basis, f"{where}.basis", n_dims=2)
+        _check_floats(basis, f"{where}.basis", n_dims=2, sparse=True)
+        check_kernel_parts(vars(parts["kernel"]), f"{where}.kernel")
+        _check_kernel_fits(parts["kernel"], basis, f"{where}.kernel")
+
+
+def check_kernel_parts(parts: dict[str, Any], where: str) -> None:
+    """Require the arrays that a kernel is made of; numbers it checks itself."""
+    if "widths" in parts:
+        widths = parts["widths"]
+        _check_floats(widths, f"{where}.widths", n_dims=1)
+        _check_finite(widths, f"{where}.widths")
+        require((widths > 0).all(), f"{where}.widths", "has a width that is not positive")
+    metric = parts.get("metric")
+    if metric is not None:
+        _check_floats(metric, f"{where}.metric", n_dims=2 if np.ndim(metric) == 2 else 1)
+        _check_finite(metric, f"{where}.metric")
+
+
+def _check_kernel_fits(kernel: Kernel, basis: Any, where: str) -> None:
+    """Require that arrays of a kernel are of the size of the basis that it belongs to."""
+    if not isinstance(kernel, AdaptiveRBF):
+        return
+    n_basis, n_features = basis.shape
+    require(is_array(basis), where, "does not go with a sparse basis")
+    require(len(kernel.widths) == n_basis, f"{where}.widths", "does not go with the basis")
+    if kernel.metric is not None:
+        fits = len(kernel.metric) == n_features and kernel.metric.size
+        require(fits, f"{where}.metric", "does not go with the features")
 
 
 def check_estimator(estimator: Any) -> None:
@@ -120,8 +147,8 @@ def _is_state(name: str) -> bool:
     return name.isidentifier() and marked and not name.startswith("__")
 
 
-def _check_floats(values: Any, where: str, n_dims: int) -> None:
-    require(is_array(values) or sp.issparse(values), where, "is no array")
+def _check_floats(values: Any, where: str, n_dims: int, sparse: bool = False) -> None:
+    require(is_array(values) or (sparse and sp.issparse(values)), where, "is no array")
     require(values.dtype in (np.float32, np.float64), where, "is of no float type")
     require(values.ndim == n_dims, where, f"has {values.ndim} axes instead of {n_dims}")
     require(max(values.shape) <= _MOST_FEATURES, where, "is of an impossible shape")
@@ -140,7 +167,7 @@ def _check_numbers(values: Any, where: str, like: Any) -> None:
     """Require finite floats of the shape of a part of ``model_``, which has been checked itself."""
     if values is like:
         return
-    _check_floats(values, where, n_dims=like.ndim)
+    _check_floats(values, where, n_dims=like.ndim, sparse=sp.issparse(like))
     require(values.shape == like.shape, where, "does not go with model_")
     _check_finite(values, where)
 
@@ -148,6 +175,11 @@ def _check_numbers(values: Any, where: str, like: Any) -> None:
 def _check_class_weight(value: Any, name: str) -> None:
     kinds = value is None or isinstance(value, (str, dict))
     require(kinds, name, "is neither a dict nor a name")
+
+
+def _check_kernel(value: Any, name: str) -> None:
+    if isinstance(value, Kernel):
+        check_kernel_parts(vars(value), name)
 
 
 def _check_random_state(value: Any, name: str) -> None:
@@ -240,7 +272,10 @@ def _check_stages(value: Any, name: str, estimator: Any) -> None:
         fits = len(coef) <= model.n_basis and coef.shape[1] == len(intercept) == model.n_outputs
         require(fits, where, "does not go with model_")
     history = vars(estimator).get("history_")
-    if history is not None:
+    # A learned basis has moves on record, and one stage: the end.
+    indices = vars(estimator).get("basis_indices_", np.zeros(1))
+    is_learned = len(value) == 1 and (indices == -1).all()
+    if history is not None and not is_learned:
         first = next(iter(history.values()))
         machine = history.get("class_index", np.zeros(len(first), dtype=np.intp))
         longest = int(np.bincount(machine).max()) if len(machine) else 0
@@ -249,6 +284,7 @@ def _check_stages(value: Any, name: str, estimator: Any) -> None:
 
 _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
     "class_weight": _check_class_weight,
+    "kernel": _check_kernel,
     "random_state": _check_random_state,
 }
 # In this order: later rules compute with what earlier ones made sure of.

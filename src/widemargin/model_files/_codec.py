@@ -39,6 +39,7 @@ KERNELS: dict[str, type[Any]] = {
     kernel.__name__: kernel
     for kernel in (
         kernels.RBF,
+        kernels.AdaptiveRBF,
         kernels.Laplacian,
         kernels.Polynomial,
         kernels.Linear,

@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin.model_files._checks import check_csr, check_model_parts, is_array, require
+from widemargin.model_files._checks import (
+    check_csr,
+    check_kernel_parts,
+    check_model_parts,
+    is_array,
+    require,
+)
 from widemargin.model_files._codec import (
     DEEPEST,
     LARGEST_INTEGER,
@@ -218,6 +224,8 @@ class Decoder:
         try:
             if tag == "model":
                 check_model_parts(parts, where)
+            elif tag == "kernel":
+                check_kernel_parts(parts, where)
             made = cls(**parts)
             if tag != "model":
                 made.native()

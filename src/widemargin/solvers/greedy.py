@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.basis import Candidates, choose_jointly
+from widemargin.basis import BasisColumns, Candidates, choose_jointly
 from widemargin.objectives import BasisObjective, Derivatives
 from widemargin.solvers.newton import JointNewton
 
@@ -225,7 +225,8 @@ class GreedyNewton:
     def _propose(
         self, objective: BasisObjective, state: GreedyState, rows: npt.NDArray[np.intp]
     ) -> Candidates:
-        candidates, duplicates = objective.basis.propose_rows(rows)
+        basis: BasisColumns = objective.basis
+        candidates, duplicates = basis.propose_rows(rows)
         state.available[duplicates] = False
         return candidates
 

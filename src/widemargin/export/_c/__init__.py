@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._files import replace_file
-from widemargin._parameters import check_choice
+from widemargin._parameters import check_choice, check_float_dtype
 from widemargin._rows import canonical_rows
 from widemargin.export._c._file import file_text
 from widemargin.export._c._layout import lay_out
@@ -126,7 +126,7 @@ def to_c(
     if path.suffix not in (".c", ".h"):
         raise ValueError(f"The suffix of a C file is '.c' or '.h', got {path.name!r}.")
     name = _checked_name(name, path)
-    check_choice("dtype", dtype, ("float32", "float64"))
+    dtype = check_float_dtype(dtype).name
     if quantize is not None:
         check_choice("quantize", quantize, ("int16",), ", or None")
     model, readout = resolve(estimator_or_model)

@@ -6,9 +6,11 @@ import re
 
 from widemargin.export._c._layout import Layout
 from widemargin.export._c._loss import ExportLoss
+from widemargin.export._c._mapped import MappedExpansion
+from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._template import code, needs_exp, prototypes
 from widemargin.export._c._text import Table, c_type
-from widemargin.kernels import RBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
 
@@ -108,8 +110,8 @@ def _opening(
         *_precision_lines(layout, dtype),
         *([] if loss is None else _loss_lines(loss)),
         f"Memory: {n_bytes} bytes of constant tables; no allocation, and nothing that changes, so",
-        f"that any number of threads may call. Stack: {_stack_bytes(layout)} bytes of sums and a "
-        "few numbers.",
+        f"that any number of threads may call. Stack: {_stack_bytes(layout)} bytes of "
+        f"{'sums and the mapped row' if layout.n_mapped else 'sums and a few numbers'}.",
         "",
         *_call_lines(name, readout, dtype),
     ]
@@ -120,7 +122,7 @@ def _opening(
 
 
 def _model_lines(layout: Layout) -> list[str]:
-    model = layout.model
+    model = layout.model.source if isinstance(layout.model, MappedExpansion) else layout.model
     if not isinstance(model, KernelExpansion):
         scores = f"{model.n_outputs} scores, linear in {model.n_features} features"
         if layout.skips_features:
@@ -129,6 +131,8 @@ def _model_lines(layout: Layout) -> list[str]:
     kernel = model.kernel
     if isinstance(kernel, RBF):
         formula = f"Kernel: exp(-{kernel.gamma:.9g} |x - b|^2)"
+    elif isinstance(kernel, AdaptiveRBF):
+        formula = f"Kernel: exp(-t {_distance(layout)}^2), with a width t for each vector b"
     elif isinstance(kernel, Laplacian):
         formula = f"Kernel: exp(-{kernel.gamma:.9g} |x - b|_1)"
     elif isinstance(kernel, Polynomial):
@@ -136,9 +140,17 @@ def _model_lines(layout: Layout) -> list[str]:
     else:
         formula = "Kernel: computed by the caller; x holds the values with all training rows"
     vectors = f"{model.n_basis} vectors of {model.n_features} features, {layout.form}"
+    if layout.n_mapped:
+        vectors += f", mapped to {layout.n_mapped} numbers"
     if layout.form == "precomputed":
         vectors = f"{model.n_basis} of {model.n_features} training rows"
     return [f"{formula}.", f"Sizes: {vectors}; {model.n_outputs} scores."]
+
+
+def _distance(layout: Layout) -> str:
+    if layout.n_mapped:
+        return "|(x - b) map|"  # the table of vectors holds b mapped
+    return "|x - b|" if feature_weights(layout.kernel) is None else "|weights (x - b)|"
 
 
 def _precision_lines(layout: Layout, dtype: str) -> list[str]:
@@ -165,7 +177,8 @@ def _loss_lines(loss: ExportLoss) -> list[str]:
 
 
 def _stack_bytes(layout: Layout) -> int:
-    return layout.model.n_outputs * (4 if layout.sums == "float32" else 8)
+    count = layout.model.n_outputs + (layout.n_mapped if layout.n_entries else 0)
+    return count * (4 if layout.sums == "float32" else 8)
 
 
 def _call_lines(name: str, readout: Readout | None, dtype: str) -> list[str]:

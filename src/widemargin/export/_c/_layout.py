@@ -9,18 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin.export._c._mapped import MappedExpansion, as_computed, expansion_of
 from widemargin.export._c._precision import (
     DOUBLE,
     Form,
+    around,
     as_dense,
     as_sparse,
+    feature_weights,
     fitting,
     least_precision,
     least_sums,
     rounded,
+    rounded_kernel,
 )
 from widemargin.export._c._text import Table, unsigned
-from widemargin.kernels import RBF, Kernel, Laplacian, Polynomial, Precomputed, Rows
+from widemargin.kernels import RBF, AdaptiveRBF, Kernel, Laplacian, Polynomial, Precomputed, Rows
 from widemargin.models import KernelExpansion, LinearMap, Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -59,8 +63,14 @@ class Layout:
 
     @property
     def kernel(self) -> Kernel | None:
-        """The kernel, if the model has one."""
-        return self.model.kernel if isinstance(self.model, KernelExpansion) else None
+        """The kernel, if the model has one; without the map, if rows are mapped before."""
+        expansion = expansion_of(self.model)
+        return expansion.kernel if isinstance(expansion, KernelExpansion) else None
+
+    @property
+    def n_mapped(self) -> int:
+        """How many numbers a row is mapped to before it meets the vectors, or 0 if it is not."""
+        return int(self.model.map.shape[1]) if isinstance(self.model, MappedExpansion) else 0
 
     def item_type(self, suffix: str) -> str:
         """Return the C type of the numbers of a table."""
@@ -87,12 +97,15 @@ def lay_out(model: Model, dtype: str, quantize: str | None, rows: Rows | None) -
         What precision is measured on; None is the basis vectors and points between them.
     """
     form = _form(model)
+    model = as_computed(model)
     if quantize is not None:
         return _quantized(model, form, dtype, rows)
     precision = DOUBLE if dtype == "float64" else least_precision(model, form, rows)
     model = rounded(model, precision)
-    coef, kept = _coefficient_rows(model, form)
-    tables = [*kept, *_basis_tables(model, form, np.dtype(precision.basis))]
+    expansion = expansion_of(model)
+    coef, kept = _coefficient_rows(expansion, form)
+    tables = [*kept, *_basis_tables(expansion, form, np.dtype(precision.basis))]
+    tables += _kernel_tables(model, precision.coef)
     tables.append(Table.of("coef", coef.astype(precision.coef)))
     tables.append(Table.of("intercept", model.intercept.astype(precision.coef)))
     return Layout(model, form, tables, precision.sums, False, 1.0, len(coef))
@@ -105,6 +118,8 @@ def _form(model: Model) -> Form:
         raise TypeError(f"A model of type {type(model).__name__} has no C form.")
     if isinstance(model.kernel, Precomputed):
         return "precomputed"
+    if isinstance(model.kernel, AdaptiveRBF):
+        return "dense"  # learned vectors have hardly an entry that is zero
     if not isinstance(model.kernel, (RBF, Laplacian, Polynomial)):
         raise TypeError(f"The kernel {model.kernel!r} has no C form.")
     n_entries = model.basis.nnz if sp.issparse(model.basis) else np.count_nonzero(model.basis)
@@ -133,6 +148,20 @@ def _basis_tables(model: Any, form: Form, dtype: Any) -> list[Table]:
     return [*_places(basis), Table.of("basis", basis.data.astype(dtype))]
 
 
+def _kernel_tables(model: Any, dtype: str) -> list[Table]:
+    """Return the tables of a kernel whose parameters are more than a few numbers."""
+    if isinstance(model, MappedExpansion):
+        around = {"origin": model.origin, "map": model.map}
+        tables = [Table.of(suffix, values.astype(dtype)) for suffix, values in around.items()]
+        return [*tables, *_kernel_tables(model.mapped, dtype)]
+    kernel = model.kernel if isinstance(model, KernelExpansion) else None
+    if not isinstance(kernel, AdaptiveRBF):
+        return []
+    weights = feature_weights(kernel)
+    tables = [] if weights is None else [Table.of("weights", weights.astype(dtype))]
+    return [*tables, Table.of("widths", kernel.widths.astype(dtype))]
+
+
 def _places(basis: Rows) -> list[Table]:
     return [
         Table.of("starts", unsigned(basis.indptr)),
@@ -141,19 +170,24 @@ def _places(basis: Rows) -> list[Table]:
 
 
 def _quantized(model: Any, form: Form, dtype: str, rows: Rows | None) -> Layout:
-    intercept = fitting(model.intercept, dtype)
-    scales = fitting(np.abs(model.coef).max(axis=0, initial=0.0) / _LARGEST, dtype)
+    expansion = expansion_of(model)
+    intercept = fitting(expansion.intercept, dtype)
+    scales = fitting(np.abs(expansion.coef).max(axis=0, initial=0.0) / _LARGEST, dtype)
     scales[scales == 0] = 1.0
-    steps = np.rint(model.coef / scales).clip(-_LARGEST, _LARGEST)
+    steps = np.rint(expansion.coef / scales).clip(-_LARGEST, _LARGEST)
     numbers: dict[str, Any] = {"coef": steps * scales, "intercept": intercept}
-    tables, basis_scale = _basis_tables(model, form, np.float64), 1.0
+    if isinstance(expansion, KernelExpansion):
+        numbers["kernel"] = rounded_kernel(expansion.kernel, dtype)
+    tables, basis_scale = _basis_tables(expansion, form, np.float64), 1.0
     if form == "dense":
-        tables, numbers["basis"] = _quantized_dense(model.basis, dtype)
+        tables, numbers["basis"] = _quantized_dense(expansion.basis, dtype)
     elif form == "sparse":
-        tables, numbers["basis"], basis_scale = _quantized_sparse(model.basis, dtype)
-    quantized = replace(model, **numbers)
-    kept, places = _coefficient_rows(replace(quantized, coef=steps), form)
-    tables = [*places, *tables, Table.of("coef", kept.astype(np.int16))]
+        tables, numbers["basis"], basis_scale = _quantized_sparse(expansion.basis, dtype)
+    expansion = replace(expansion, **numbers)
+    kept, places = _coefficient_rows(replace(expansion, coef=steps), form)
+    quantized = around(model, expansion, dtype)
+    tables = [*places, *tables, *_kernel_tables(quantized, dtype)]
+    tables.append(Table.of("coef", kept.astype(np.int16)))
     tables.append(Table.of("coef_scale", scales.astype(dtype)))
     tables.append(Table.of("intercept", intercept.astype(dtype)))
     sums = dtype if dtype == "float64" else least_sums(quantized, form, rows)

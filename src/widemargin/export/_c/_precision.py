@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin.kernels import Laplacian, Polynomial, Precomputed, Rows
+from widemargin.export._c._mapped import MappedExpansion
+from widemargin.kernels import AdaptiveRBF, Kernel, Laplacian, Polynomial, Precomputed, Rows
 from widemargin.models import SINGLE_PRECISION_LOSS, KernelExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -24,7 +25,10 @@ _SAMPLE_ROWS = 128
 
 @dataclass(frozen=True)
 class Precision:
-    """Types of the numbers in tables, and of the arithmetic with them."""
+    """Types of the numbers in tables, and of the arithmetic with them.
+
+    Parameters of a kernel are of the type of the coefficients.
+    """
 
     basis: str
     coef: str
@@ -46,9 +50,7 @@ def least_precision(model: Any, form: Form, rows: Rows | None) -> Precision:
     rows : array or CSR matrix, or None
         What to measure on; None is the basis vectors and the points between two of them.
     """
-    if rows is None and form == "linear":
-        return SINGLE
-    if rows is None and form == "precomputed":
+    if rows is None and form in ("linear", "precomputed"):
         return MIXED  # nothing is known of the rows, so that nothing is risked
     sample = _sample(model, rows)
     exact = model.scores(sample)
@@ -68,7 +70,7 @@ def least_precision(model: Any, form: Form, rows: Rows | None) -> Precision:
 def least_sums(model: Any, form: Form, rows: Rows | None) -> str:
     """Return the least precision of sums, for a model whose numbers are what they are."""
     if rows is None and form in ("linear", "precomputed"):
-        return "float32" if form == "linear" else "float64"
+        return "float64"
     sample = _sample(model, rows)
     exact = model.scores(sample)
     error = np.abs(_single_scores(model, form, sample) - exact).max(initial=0)
@@ -77,6 +79,8 @@ def least_sums(model: Any, form: Form, rows: Rows | None) -> str:
 
 def rounded(model: Any, precision: Precision) -> Any:
     """Return the model with numbers that the types of the tables can hold."""
+    if isinstance(model, MappedExpansion):
+        return around(model, rounded(model.mapped, precision), precision.coef)
     numbers: dict[str, Any] = {
         "coef": fitting(model.coef, precision.coef),
         "intercept": fitting(model.intercept, precision.coef),
@@ -87,7 +91,24 @@ def rounded(model: Any, precision: Precision) -> Any:
             numbers["basis"].data = fitting(numbers["basis"].data, precision.basis)
         else:
             numbers["basis"] = fitting(model.basis, precision.basis)
+        numbers["kernel"] = rounded_kernel(model.kernel, precision.coef)
     return replace(model, **numbers)
+
+
+def around(model: Any, expansion: Any, dtype: str) -> Any:
+    """Return an expansion in the place of that of a model, with a map that tables can hold."""
+    if not isinstance(model, MappedExpansion):
+        return expansion
+    origin, entries = fitting(model.origin, dtype), fitting(model.map, dtype)
+    return replace(model, origin=origin, map=entries, mapped=expansion)
+
+
+def rounded_kernel(kernel: Kernel, dtype: str) -> Kernel:
+    """Return the kernel with parameters that tables of this type can hold, if it has tables."""
+    if not isinstance(kernel, AdaptiveRBF):
+        return kernel
+    metric = None if kernel.metric is None else fitting(kernel.metric, dtype)
+    return AdaptiveRBF(fitting(kernel.widths, dtype), metric)
 
 
 def fitting(values: Array, dtype: str) -> Array:
@@ -100,6 +121,11 @@ def fitting(values: Array, dtype: str) -> Array:
             "check the scale of the features."
         )
     return near
+
+
+def feature_weights(kernel: Kernel | None) -> Array | None:
+    """Return the weights by which a kernel multiplies differences, if it has any."""
+    return kernel.metric if isinstance(kernel, AdaptiveRBF) else None
 
 
 def as_dense(rows: Rows) -> Array:
@@ -127,12 +153,23 @@ def _sample(model: Any, rows: Rows | None) -> Array:
 def _single_scores(model: Any, form: Form, rows: Array) -> Array:
     """Return scores that are summed as the C code sums them, in single precision."""
     rows = rows.astype(np.float32)
+    if isinstance(model, MappedExpansion):
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            return _single_scores(model.mapped, form, _single_mapped(model, rows))
     scores = np.tile(model.intercept.astype(np.float32), (len(rows), 1))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         values = rows if form == "linear" else _single_values(model, form, rows)
         for column, coef in zip(values.T, model.coef.astype(np.float32), strict=True):
             scores += column[:, np.newaxis] * coef
     return np.where(np.isfinite(scores), scores.astype(np.float64), np.inf)
+
+
+def _single_mapped(model: MappedExpansion, rows: Array) -> Array:
+    seen = np.zeros((len(rows), model.map.shape[1]), dtype=np.float32)
+    moved = rows - model.origin.astype(np.float32)
+    for column, entries in zip(moved.T, model.map.astype(np.float32), strict=True):
+        seen += column[:, np.newaxis] * entries
+    return seen
 
 
 def _single_values(model: Any, form: Form, rows: Array) -> Array:
@@ -143,18 +180,21 @@ def _single_values(model: Any, form: Form, rows: Array) -> Array:
     if isinstance(kernel, Polynomial):
         base = np.float32(kernel.gamma) * sums + np.float32(kernel.coef0)
         return np.asarray(base**kernel.degree)
-    return np.asarray(np.exp(-np.float32(kernel.gamma) * sums))
+    widths = kernel.widths if isinstance(kernel, AdaptiveRBF) else np.array(kernel.gamma)
+    return np.asarray(np.exp(-widths.astype(np.float32) * sums))
 
 
 def _dense_sums(model: Any, rows: Array) -> Array:
     sums = np.empty((len(rows), model.n_basis), dtype=np.float32)
+    weights = feature_weights(model.kernel)
+    weights = None if weights is None else weights.astype(np.float32)
     for number, vector in enumerate(as_dense(model.basis).astype(np.float32)):
         if isinstance(model.kernel, Polynomial):
             terms = rows * vector
         elif isinstance(model.kernel, Laplacian):
             terms = np.abs(rows - vector)
         else:
-            terms = (rows - vector) ** 2
+            terms = (rows - vector if weights is None else (rows - vector) * weights) ** 2
         sums[:, number] = np.cumsum(terms, axis=1)[:, -1]
     return sums
 

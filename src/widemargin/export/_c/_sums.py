@@ -1,7 +1,7 @@
 """The loops of a C file: how a row becomes scores.
 
 One basis vector is taken at a time: its kernel value, then its share of every score. So the only
-memory is one array of sums.
+memory is one array of sums, and the row as mapped where the kernel maps it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from string import Template
 
 from widemargin.export._c._layout import Layout
+from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._text import literal
-from widemargin.kernels import RBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial
 
 _SUMS = """\
 ${linkage}void ${worker}(const $real x[], $wide sums[])
@@ -80,6 +81,9 @@ def _expansion(layout: Layout) -> tuple[str, str]:
             f"    const {layout.item_type('basis')} *basis = ${{name}}_basis;\n"
             f"    {_counter(layout.model.n_features)} feature;\n"
         )
+        if layout.n_mapped:
+            more, before = _mapping(layout)
+            variables += more
         similarity = _dense_similarity(layout)
     else:
         more, before, similarity = _sparse_similarity(layout)
@@ -92,24 +96,45 @@ def _expansion(layout: Layout) -> tuple[str, str]:
     return variables, body
 
 
+def _mapping(layout: Layout) -> tuple[str, str]:
+    """Return variables, and the loop that maps the row."""
+    count = layout.n_mapped
+    variables = (
+        f"    const {layout.item_type('map')} *map = ${{name}}_map;\n"
+        f"    $wide mapped[{count}];\n    {_counter(count)} place;\n"
+    )
+    loop = (
+        f"    for (place = 0; place < {count}; ++place)\n        mapped[place] = 0;\n"
+        "    for (feature = 0; feature < ${macro}_N_FEATURES; ++feature) {\n"
+        "        const $wide moved = ${to_wide}x[feature] - ${name}_origin[feature];\n"
+        f"        for (place = 0; place < {count}; ++place)\n"
+        "            mapped[place] += moved * *map++;\n    }\n"
+    )
+    return variables, loop
+
+
 def _dense_similarity(layout: Layout) -> str:
+    feature, here, count = "feature", "${to_wide}x[feature]", "${macro}_N_FEATURES"
+    if layout.n_mapped:
+        feature, here, count = "place", "mapped[place]", str(layout.n_mapped)
     entry = "*basis++"
     if layout.quantized:
-        entry = "${name}_scale[feature] * (${wide})*basis++"
+        entry = f"${{name}}_scale[{feature}] * (${{wide}})*basis++"
     kernel = layout.kernel
     if isinstance(kernel, Polynomial):
         if layout.quantized:
-            entry = f"(${{name}}_offset[feature] + {entry})"
-        terms = f"            sum += ${{to_wide}}x[feature]\n                * {entry};\n"
+            entry = f"(${{name}}_offset[{feature}] + {entry})"
+        terms = f"            sum += {here}\n                * {entry};\n"
     else:
-        shifted = "${to_wide}x[feature] - " + (
-            "${name}_offset[feature]\n                - " if layout.quantized else ""
-        )
-        square = "gap * gap" if isinstance(kernel, RBF) else "gap < 0 ? -gap : gap"
-        terms = f"            const $wide gap = {shifted}{entry};\n            sum += {square};\n"
+        shift = f"${{name}}_offset[{feature}]\n                - " if layout.quantized else ""
+        gap = f"{here} - {shift}{entry}"
+        if feature_weights(kernel) is not None:
+            gap = f"({gap})\n                * ${{name}}_weights[{feature}]"
+        square = "gap < 0 ? -gap : gap" if isinstance(kernel, Laplacian) else "gap * gap"
+        terms = f"            const $wide gap = {gap};\n            sum += {square};\n"
     return (
         "        $wide sum = 0, kernel;\n"
-        "        for (feature = 0; feature < ${macro}_N_FEATURES; ++feature) {\n"
+        f"        for ({feature} = 0; {feature} < {count}; ++{feature}) {{\n"
         f"{terms}        }}\n        kernel = {_value_of_sum(layout)};\n"
     )
 
@@ -156,5 +181,7 @@ def _value_of_sum(layout: Layout) -> str:
     if isinstance(kernel, Polynomial):
         constant = literal(kernel.coef0, layout.sums)
         return f"${{name}}_power({literal(kernel.gamma, layout.sums)} * sum + {constant})"
+    if isinstance(kernel, AdaptiveRBF):
+        return "${name}_exp(-${name}_widths[vector] * sum)"
     assert isinstance(kernel, (RBF, Laplacian))
     return f"${{name}}_exp({literal(-kernel.gamma, layout.sums)} * sum)"

@@ -9,7 +9,7 @@ from textwrap import wrap
 from widemargin.export._c._layout import Layout
 from widemargin.export._c._sums import sums_text
 from widemargin.export._c._text import c_type, literal
-from widemargin.kernels import RBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial
 from widemargin.readouts import Readout
 
 # The largest argument is 0: kernels fall with the distance, and probabilities are taken relative
@@ -156,7 +156,7 @@ $adjust\
 
 def needs_exp(layout: Layout, readout: Readout | None) -> bool:
     """Whether the code calls the exponential."""
-    falls = isinstance(layout.kernel, (RBF, Laplacian)) and layout.n_entries > 0
+    falls = isinstance(layout.kernel, (RBF, AdaptiveRBF, Laplacian)) and layout.n_entries > 0
     return falls or (readout is not None and readout.link is not None)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from widemargin._files import replace_file
-from widemargin._parameters import check_choice, check_integer
+from widemargin._parameters import check_float_dtype, check_integer
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model
 from widemargin.export._onnx._readout import output_types
@@ -65,12 +63,12 @@ def to_onnx(
     ['label', 'scores']
     """
     onnx = import_onnx()
-    check_choice("dtype", str(dtype), ("float32", "float64"))
+    precision = check_float_dtype(dtype)
     check_integer("opset", opset, least=LEAST_OPSET, most=onnx.defs.onnx_opset_version())
     model, readout = resolve(estimator_or_model)
     graph = Graph(opset=opset)
-    add_machine(graph, "X", model, readout, np.dtype(dtype))
-    proto = as_model(graph, model, readout, np.dtype(dtype), type(estimator_or_model).__name__)
+    add_machine(graph, "X", model, readout, precision)
+    proto = as_model(graph, model, readout, precision, type(estimator_or_model).__name__)
     onnx.checker.check_model(proto, full_check=True)
     if path is not None:
         replace_file(path, [proto.SerializeToString()])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin.export._onnx._graph import Graph, import_onnx
-from widemargin.kernels import RBF, Laplacian, Polynomial, Precomputed
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed
 from widemargin.models import KernelExpansion, LinearMap, Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -62,7 +62,11 @@ def _add_kernel_values(
             return base
         return graph.add("Pow", base, graph.constant("degree", kernel.degree, outside))
     if isinstance(kernel, RBF):
-        exponents = _add_rbf_exponents(graph, rows, basis, kernel.gamma, inside)
+        widths = np.full(model.n_basis, kernel.gamma)
+        exponents = _add_rbf_exponents(graph, rows, basis, widths, None, inside)
+    elif isinstance(kernel, AdaptiveRBF):
+        widths = kernel.widths.astype(np.float64)
+        exponents = _add_rbf_exponents(graph, rows, basis, widths, kernel.metric, inside)
     elif isinstance(kernel, Laplacian):
         exponents = _add_laplacian_exponents(graph, rows, basis, kernel.gamma, inside)
     else:
@@ -70,17 +74,24 @@ def _add_kernel_values(
     return graph.add("Exp", graph.cast(exponents, inside, outside))
 
 
-def _add_rbf_exponents(graph: Graph, rows: str, basis: Array, gamma: float, dtype: Any) -> str:
-    """Add ``-gamma |x - b|^2`` as one product.
+def _add_rbf_exponents(
+    graph: Graph, rows: str, basis: Array, widths: Array, metric: Array | None, dtype: Any
+) -> str:
+    """Add ``-t_j |(x - b_j) metric|^2`` for the widths t as one product.
 
-    With z and v the row and the vector, both seen from a common origin, it is
-    ``(z, |z|^2) . (2 gamma v, -gamma) - gamma |v|^2``.
+    With z and v the row and the vector, both seen from a common origin and in the metric, it is
+    ``(z, |z|^2) . (2 t v, -t) - t |v|^2``.
     """
     origin, vectors = _from_origin(basis)
-    centred = graph.add("Sub", rows, graph.constant("origin", origin, dtype))
-    extended = graph.add("Concat", centred, graph.sum_of_squares(centred), axis=1)
-    factors = np.vstack([2.0 * gamma * vectors.T, np.full(len(vectors), -gamma)])
-    norms = -gamma * np.einsum("ij,ij->i", vectors, vectors)
+    seen = graph.add("Sub", rows, graph.constant("origin", origin, dtype))
+    if metric is not None:
+        operator = "Mul" if metric.ndim == 1 else "MatMul"
+        seen = graph.add(operator, seen, graph.constant("metric", metric, dtype))
+        wide = metric.astype(np.float64)
+        vectors = vectors * wide if metric.ndim == 1 else vectors @ wide
+    extended = graph.add("Concat", seen, graph.sum_of_squares(seen), axis=1)
+    factors = np.vstack([2.0 * widths * vectors.T, -widths])
+    norms = -widths * np.einsum("ij,ij->i", vectors, vectors)
     exponents = graph.add(
         "Gemm",
         extended,

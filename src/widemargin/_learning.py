@@ -1,0 +1,339 @@
+"""A fit with a learned basis: from rows and labels to what the estimator keeps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.model_selection import train_test_split
+
+from widemargin._fitting import FRAMES_TO_CALLER
+from widemargin._machines import Problem, two_as_one
+from widemargin.kernels import Kernel, Rows
+from widemargin.solvers.learned_basis import (
+    FEW_FEATURES,
+    MANY_FEATURES,
+    LearnedBasis,
+    LearnedProblem,
+    LearnedState,
+    Units,
+    WorkingRows,
+    cluster_by_class,
+    start_units,
+    unit_values,
+)
+from widemargin.solvers.stochastic_units import StochasticUnits
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_MOST_BYTES = 2 << 30  # of sparse rows that are made dense
+_SORTED_ENTRIES = 1 << 22  # of rows among which equal ones are looked for
+_MEETING = 1e-6  # exponent between two units below which they are one
+_MANY_CLASSES = 10
+_EARLIER, _LATER = 40, 60  # outer iterations, with few classes and with many
+_EPOCHS = 90
+_MUCH_WORK = 50_000_000  # rows times units times outputs, from which inner solves take too long
+
+
+@dataclass(frozen=True)
+class LearnSettings:
+    """What the estimator asks for."""
+
+    max_basis: int
+    metric: str
+    solver: str
+    gamma: float | str
+    learn_iter: int | str
+    tol: float
+    gradient_tol: float
+    max_iter: int
+    fit_intercept: bool
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    n_threads: int
+
+    def is_stochastic(self, n_rows: int, n_outputs: int) -> bool:
+        """Whether units are moved by stochastic gradients."""
+        if self.solver != "auto":
+            return self.solver == "adam"
+        return n_rows * self.max_basis * n_outputs >= _MUCH_WORK
+
+    def n_rounds(self, n_rows: int, n_outputs: int) -> int:
+        """Return how many rounds there are at the most."""
+        if not isinstance(self.learn_iter, str):
+            return self.learn_iter
+        if self.is_stochastic(n_rows, n_outputs):
+            return _EPOCHS
+        return _LATER if n_outputs > _MANY_CLASSES else _EARLIER
+
+    def make_solver(
+        self, n_rows: int, n_outputs: int, rng: np.random.RandomState
+    ) -> LearnedBasis | StochasticUnits:
+        """Return the solver."""
+        shared: dict[str, Any] = {
+            "max_iter": self.n_rounds(n_rows, n_outputs),
+            "gradient_tol": self.gradient_tol,
+            "newton_steps": self.max_iter,
+            "patience": self.n_iter_no_change,
+        }
+        if self.is_stochastic(n_rows, n_outputs):
+            return StochasticUnits(seed=int(rng.randint(np.iinfo(np.int32).max)), **shared)
+        return LearnedBasis(tol=0.1 * self.tol, **shared)
+
+    def metric_for(self, n_features: int) -> str:
+        """Return the metric that "auto" stands for."""
+        if self.metric != "auto":
+            return self.metric
+        if n_features <= FEW_FEATURES:
+            return "full"
+        return "diagonal" if n_features <= MANY_FEATURES else "none"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A machine whose units were learned."""
+
+    kernel: Kernel
+    vectors: Array
+    coef: Array
+    intercept: Array
+    state: LearnedState
+
+    @classmethod
+    def of(cls, working: WorkingRows, state: LearnedState, fit_intercept: bool) -> Learned:
+        """Keep what predicts."""
+        kernel, vectors = working.as_kernel(state.units)
+        vectors = np.ascontiguousarray(vectors)
+        coef = state.coefficients[int(fit_intercept) :]
+        intercept = state.coefficients[0] if fit_intercept else np.zeros(coef.shape[1])
+        return cls(kernel, vectors, *two_as_one(coef, intercept), state)
+
+
+def dense_rows(rows: Rows) -> Array:
+    """Return rows as an array; centres are dense, so sparse rows gain little by staying so."""
+    if not sp.issparse(rows):
+        return np.asarray(rows)
+    needed = rows.dtype.itemsize * rows.shape[0] * rows.shape[1]
+    if needed > _MOST_BYTES:
+        raise ValueError(
+            f"basis='learned' works on dense rows, which here take {needed / 1e9:.1f} GB, more "
+            f"than the {_MOST_BYTES / 1e9:.1f} GB that it allows itself. Use basis='shared', fewer "
+            "rows, or fewer features (TruncatedSVD)."
+        )
+    return np.asarray(rows.toarray())
+
+
+def learn(
+    rows: Array,
+    labels: npt.NDArray[np.intp],
+    problem: Problem,
+    weights: Array,
+    settings: LearnSettings,
+    rng: np.random.RandomState,
+    *,
+    previous: tuple[Kernel, Array] | None = None,
+    before_round: Callable[[], None] = lambda: None,
+    after_round: Callable[[Callable[[], Learned]], bool] = lambda so_far: False,
+) -> Learned:
+    """Learn units from rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+    labels : ndarray of shape (n_rows,)
+        Class numbers.
+    problem : Problem
+    weights : ndarray of shape (n_rows,)
+        C times the weight of each row.
+    settings : LearnSettings
+    rng : RandomState
+    previous : tuple of kernel and vectors, default=None
+        Units to begin with; more are added up to ``max_basis``.
+    before_round, after_round : callable
+        Called around every outer iteration; the second gets a function that makes the machine as
+        it is, and says whether to stop.
+    """
+    used, kept_out = _split(labels, weights, settings, rng)
+    used, counts = _each_once(rows, labels, weights, used)
+    working = WorkingRows(rows[used], counts, settings.metric_for(rows.shape[1]))
+    solver = settings.make_solver(len(used), problem.n_outputs, rng)
+    units = _begin(working, labels[used], settings, previous, rng)
+    _warn_if_all_equal(working)
+
+    def problem_of(n_units: int) -> LearnedProblem:
+        return LearnedProblem(
+            problem.loss,
+            np.ascontiguousarray(problem.targets[used]),
+            counts,
+            problem.n_outputs,
+            working,
+            n_units,
+            fit_intercept=settings.fit_intercept,
+            n_threads=settings.n_threads,
+        )
+
+    held_out = None
+    if settings.early_stopping:
+        held_out = _accuracy_on(
+            working, rows[kept_out], labels[kept_out], weights[kept_out], settings
+        )
+    state = solver.solve(
+        problem_of(len(units.centres)),
+        units,
+        held_out=held_out,
+        before_round=before_round,
+        after_round=lambda state: after_round(
+            lambda: Learned.of(working, state, settings.fit_intercept)
+        ),
+    )
+    merged = _without_twins(state, settings.fit_intercept)
+    if merged is not state:
+        # One unit of twice the coefficient is dearer than two.
+        solved = problem_of(len(merged.units.centres)).finish(merged, solver.last_newton())
+        state = replace(
+            solved,
+            history=state.history,
+            n_iter=state.n_iter + solved.n_iter,
+            stopped_because=state.stopped_because,
+        )
+    return Learned.of(working, state, settings.fit_intercept)
+
+
+def _each_once(
+    rows: Array, labels: npt.NDArray[np.intp], weights: Array, used: Array
+) -> tuple[Array, Array]:
+    """Return the different ones of the used rows, in an order of their own, and their weights.
+
+    So neither the order of the rows nor their number tells a row of weight 2 from two rows: what
+    rounding makes of such a difference, moving units magnify. Many rows are left as they are.
+    """
+    if len(used) * rows.shape[1] > _SORTED_ENTRIES:
+        return used, weights[used]
+    table = np.column_stack([rows[used], labels[used].astype(rows.dtype)])
+    table += 0.0  # no negative zeros, whose bytes differ
+    keys = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return used[first], np.bincount(place.ravel(), weights[used])
+
+
+def _warn_if_all_equal(working: WorkingRows) -> None:
+    if (working.rows == working.rows[0]).all() and working.rest is None:
+        warnings.warn(
+            "All rows of X are equal, so that only the frequencies of the classes could be "
+            "learned. Check X, and its scale.",
+            UserWarning,
+            stacklevel=4 + FRAMES_TO_CALLER,
+        )
+
+
+def _begin(
+    working: WorkingRows,
+    labels: npt.NDArray[np.intp],
+    settings: LearnSettings,
+    previous: tuple[Kernel, Array] | None,
+    rng: np.random.RandomState,
+) -> Units:
+    exponent = None if isinstance(settings.gamma, str) else settings.gamma
+    if previous is None:
+        return start_units(working, labels, settings.max_basis, rng, exponent)
+    units = working.from_kernel(*previous)
+    missing = settings.max_basis - len(units.centres)
+    if missing == 0:
+        return units
+    mapped = working.rows if units.mapping is None else working.rows @ units.mapping
+    fresh = cluster_by_class(
+        np.asarray(mapped, dtype=np.float32), labels, working.share, missing, rng
+    )
+    return Units(
+        np.vstack([units.centres, fresh]),
+        np.concatenate([units.log_widths, np.full(len(fresh), np.median(units.log_widths))]),
+        units.log_weights,
+        units.mapping,
+    )
+
+
+def _split(
+    labels: npt.NDArray[np.intp],
+    weights: Array,
+    settings: LearnSettings,
+    rng: np.random.RandomState,
+) -> tuple[Array, Array]:
+    """Return the rows to learn from, and those to judge by; rows without weight are neither."""
+    used = np.flatnonzero(weights > 0)
+    if not settings.early_stopping:
+        return used, used[:0]
+    single = np.bincount(labels[used]).min(initial=2, where=np.bincount(labels[used]) > 0) < 2
+    try:
+        parts = train_test_split(
+            used,
+            test_size=settings.validation_fraction,
+            stratify=None if single else labels[used],
+            random_state=rng,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"early_stopping=True holds out a share of {settings.validation_fraction} of "
+            f"{len(used)} rows, which leaves too few: {error}"
+        ) from error
+    if len(np.unique(labels[parts[0]])) < len(np.unique(labels[used])):
+        raise ValueError(
+            "early_stopping=True holds out rows, and a class has too few to learn from the rest. "
+            "Set early_stopping=False."
+        )
+    return np.sort(parts[0]), np.sort(parts[1])
+
+
+def _accuracy_on(
+    working: WorkingRows,
+    rows: Array,
+    labels: npt.NDArray[np.intp],
+    weights: Array,
+    settings: LearnSettings,
+) -> Callable[[Units, Array], float]:
+    seen, rest = working.see(rows)
+
+    def accuracy(units: Units, coefficients: Array) -> float:
+        mapped = seen if units.mapping is None else seen @ units.mapping.astype(np.float32)
+        values = unit_values(units, mapped, rest, settings.n_threads)
+        scores = values @ coefficients[int(settings.fit_intercept) :]
+        if settings.fit_intercept:
+            scores = scores + coefficients[0]
+        return float(np.average(scores.argmax(axis=1) == labels, weights=weights))
+
+    return accuracy
+
+
+def _without_twins(state: LearnedState, fit_intercept: bool) -> LearnedState:
+    """Merge units that have become one."""
+    units = state.units
+    centres = units.centres * units.weights
+    norms = np.einsum("ij,ij->i", centres, centres)
+    apart = np.maximum(norms[:, None] + norms - 2.0 * centres @ centres.T, 0.0)
+    widths = np.log(units.widths)
+    exponent = apart * np.sqrt(units.widths[:, None] * units.widths) + np.abs(
+        widths[:, None] - widths
+    )
+    np.fill_diagonal(exponent, 0.0)
+    first = np.argmax(exponent < _MEETING, axis=1)  # of all that a unit has become one with
+    while (first[first] != first).any():
+        first = first[first]  # which may have become one with another before
+    keep = np.flatnonzero(first == np.arange(len(first)))
+    if len(keep) == len(first):
+        return state
+    constant = state.coefficients[: int(fit_intercept)]
+    coef = np.zeros((len(first), state.coefficients.shape[1]))
+    np.add.at(coef, first, state.coefficients[int(fit_intercept) :])
+    warnings.warn(
+        f"{len(first) - len(keep)} of {len(first)} units met others while they moved, and were "
+        "merged with them. A smaller max_basis may do as well.",
+        UserWarning,
+        stacklevel=4 + FRAMES_TO_CALLER,
+    )
+    kept = replace(units, centres=units.centres[keep], log_widths=units.log_widths[keep])
+    return replace(state, units=kept, coefficients=np.vstack([constant, coef[keep]]))

@@ -1,0 +1,90 @@
+"""An expansion whose kernel maps rows, as a C file computes it: the row is mapped once.
+
+The tables then hold mapped vectors. Rounded, these need not be the image of any vector, so that
+such a model is one of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin.kernels import AdaptiveRBF, Rows
+from widemargin.models import KernelExpansion, Model
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class MappedExpansion(Model):
+    """Scores of an expansion in mapped vectors, ``f(x) = mapped((x - origin) map)``.
+
+    Attributes
+    ----------
+    source : KernelExpansion
+        What it was made of.
+    origin : ndarray of shape (n_features,)
+        Amid the vectors, so that rows far from zero lose nothing when they are mapped.
+    map : ndarray of shape (n_features, n_mapped)
+    mapped : KernelExpansion
+        In a kernel without a metric.
+    """
+
+    source: KernelExpansion
+    origin: Array
+    map: Array
+    mapped: KernelExpansion
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_features", self.source.n_features)
+        object.__setattr__(self, "intercept", self.mapped.intercept)
+
+    def scores(
+        self, rows: Rows, n_threads: int = 1, *, dtype: Any = None, check: bool = False
+    ) -> Array:
+        """Return the scores of rows, of shape (n_rows, n_outputs)."""
+        seen = (_dense(rows) - self.origin) @ self.map
+        return self.mapped.scores(seen, n_threads, dtype=dtype, check=check)
+
+    def probes(self) -> npt.NDArray[np.float64]:
+        """Return rows on which to measure what single precision loses."""
+        return self.source.probes()
+
+    def _build(self, dtype: Any) -> Any:
+        return None  # it only says what a file will compute
+
+
+def as_computed(model: Model) -> Model:
+    """Return a model in the form that a C file has it: with mapped vectors, if rows are mapped."""
+    if not isinstance(model, KernelExpansion) or not isinstance(model.kernel, AdaptiveRBF):
+        return model
+    metric = model.kernel.metric
+    if metric is None or metric.ndim == 1:
+        return model
+    vectors = _dense(model.basis)
+    origin = np.zeros(model.n_features)
+    if model.n_basis:
+        # Of single precision, so that rows of single precision are moved without rounding.
+        with np.errstate(over="ignore"):
+            middle = np.median(vectors, axis=0).astype(np.float32).astype(np.float64)
+        origin = np.where(np.isfinite(middle), middle, 0.0)
+    mapped = KernelExpansion(
+        AdaptiveRBF(model.kernel.widths),
+        (vectors - origin) @ metric.astype(np.float64),
+        model.coef,
+        model.intercept,
+    )
+    return MappedExpansion(model, origin, metric.astype(np.float64), mapped)
+
+
+def expansion_of(model: Any) -> Any:
+    """Return what is summed once the row is mapped: the model itself, if rows are not mapped."""
+    return model.mapped if isinstance(model, MappedExpansion) else model
+
+
+def _dense(rows: Rows) -> Array:
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)

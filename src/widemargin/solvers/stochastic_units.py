@@ -1,0 +1,170 @@
+"""Learned basis by stochastic gradients, for many units and classes.
+
+Problem      that of :mod:`widemargin.solvers.learned_basis`
+State        units and coefficients together, and the running moments of Adam
+Step         (an epoch) Adam over batches of rows in a new order, all parameters at once: no inner
+             solves, whose cost grows with units times classes squared. The step length falls from
+             its start to nothing along half a cosine
+Stops        after max_iter epochs; when the score on held-out rows has not risen for a while; or
+             when a callback says so. The coefficients are then solved for once, exactly
+
+Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from widemargin.solvers.learned_basis import LearnedProblem, LearnedState, Units
+from widemargin.solvers.newton import JointNewton
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.999, 1e-8
+# Length of the first steps, in the units of each parameter.
+_LENGTHS = {
+    "centres": 0.1,
+    "log_widths": 0.05,
+    "log_weights": 0.02,
+    "mapping": 0.005,
+    "coefficients": 0.1,
+}
+
+
+@dataclass(frozen=True)
+class StochasticUnits:
+    """Learn units and coefficients together from batches of rows.
+
+    Parameters
+    ----------
+    max_iter : int
+        Epochs: times that all rows are seen.
+    seed : int
+        Of the order of the rows.
+    batch_size : int
+    gradient_tol : float
+        Relative gradient in the coefficients that the solve at the end reaches.
+    newton_steps : int
+        Steps of that solve at the most.
+    patience : int
+        Epochs without a better score on held-out rows after which it ends.
+    """
+
+    max_iter: int = 90
+    seed: int = 0
+    batch_size: int = 128
+    gradient_tol: float = 1e-4
+    newton_steps: int = 100
+    patience: int = 10
+
+    def last_newton(self) -> JointNewton:
+        """Return the solver of coefficients that are to be kept."""
+        return JointNewton(self.gradient_tol, max_iter=self.newton_steps)
+
+    def solve(
+        self,
+        problem: LearnedProblem,
+        units: Units,
+        *,
+        held_out: Callable[[Units, Array], float] | None = None,
+        before_round: Callable[[], None] = lambda: None,
+        after_round: Callable[[LearnedState], bool] = lambda state: False,
+    ) -> LearnedState:
+        """Move the units from where they are; parameters as in :class:`LearnedBasis`."""
+        started = time.perf_counter()
+        walk = _Walk(problem, units, self.batch_size, np.random.RandomState(self.seed))
+        steps = self.max_iter * walk.n_batches
+        history: dict[str, list[float]] = {"objective": [], "seconds": [], "gradient": []}
+        best, best_score, last_rise, reason = walk.state(np.nan), -np.inf, 0, "learn_iter"
+        for epoch in range(self.max_iter):
+            before_round()
+            value = walk.epoch(epoch * walk.n_batches, steps)
+            state = walk.state(value)
+            history["objective"].append(value)
+            history["seconds"].append(time.perf_counter() - started)
+            history["gradient"].append(np.nan)
+            if not np.isfinite(value):
+                reason = "not finite"
+                break
+            if held_out is not None:
+                score = held_out(state.units, state.coefficients)
+                history.setdefault("validation_score", []).append(score)
+                if score > best_score:
+                    best, best_score, last_rise = state, score, epoch
+            if after_round(replace(state, history=history)):
+                reason = "callback"
+                break
+            if held_out is not None and epoch - last_rise >= self.patience:
+                reason = "early_stopping"
+                break
+        chosen = best if held_out is not None and np.isfinite(best_score) else walk.last_good
+        ended = problem.finish(chosen, self.last_newton())
+        return replace(ended, history=history, stopped_because=reason)
+
+
+class _Walk:
+    """Adam's way through the parameters, by name."""
+
+    def __init__(
+        self, problem: LearnedProblem, units: Units, batch_size: int, rng: np.random.RandomState
+    ) -> None:
+        self._problem = problem
+        self._rng = rng
+        self._batch_size = batch_size
+        self._n_rows = len(problem.working.rows)
+        self.n_batches = max(1, self._n_rows // batch_size)
+        metric = problem.working.metric
+        names = ["centres", "log_weights"]
+        names += [] if metric == "none" else ["log_widths"]
+        names += ["mapping"] if metric == "full" else []
+        self._parameters = {name: np.array(getattr(units, name)) for name in names}
+        self._units = units
+        self._parameters["coefficients"] = problem.objective.zero_coefficients()
+        self._moments = {
+            name: (np.zeros_like(value), np.zeros_like(value))
+            for name, value in self._parameters.items()
+        }
+        self._taken = 0
+        self.last_good = self.state(np.inf)
+
+    def state(self, value: float) -> LearnedState:
+        """Return units and coefficients as they are."""
+        coefficients = self._parameters["coefficients"].copy()
+        state = LearnedState(self._now(), coefficients, np.empty(0), value, np.nan)
+        if np.isfinite(value):
+            self.last_good = state
+        return state
+
+    def _now(self) -> Units:
+        moved = {
+            name: value.copy() for name, value in self._parameters.items() if name != "coefficients"
+        }
+        return replace(self._units, **moved)
+
+    def epoch(self, first: int, steps: int) -> float:
+        """See all rows once, from step ``first`` of ``steps``; return the mean objective."""
+        order = self._rng.permutation(self._n_rows)
+        values = []
+        for step, rows in enumerate(np.array_split(order, self.n_batches)):
+            value, gradient = self._problem.sample(
+                self._now(), self._parameters["coefficients"], np.sort(rows)
+            )
+            values.append(value)
+            self._step(gradient, 0.5 * (1.0 + float(np.cos(np.pi * (first + step) / steps))))
+        return float(np.mean(values))
+
+    def _step(self, gradient: dict[str, Array], length: float) -> None:
+        self._taken += 1
+        for name, value in self._parameters.items():
+            first, second = self._moments[name]
+            first += (1 - _DECAY) * (gradient[name] - first)
+            second += (1 - _SQUARE_DECAY) * (np.square(gradient[name]) - second)
+            mean = first / (1 - _DECAY**self._taken)
+            spread = np.sqrt(second / (1 - _SQUARE_DECAY**self._taken))
+            value -= length * _LENGTHS[name] * mean / (spread + _TINY)

@@ -1,0 +1,45 @@
+"""Any number of threads that can be asked for, before a fit and after it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from widemargin import SparseKernelClassifier, _native
+from widemargin._threads import thread_count
+
+METHODS = ["predict", "decision_function"]
+
+
+@pytest.fixture
+def machine(three_classes):
+    return SparseKernelClassifier(5, random_state=0).fit(*three_classes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_jobs", [100_000, -100_000, 0])
+def test_a_number_of_threads_that_no_system_has_is_refused_after_the_fit_too(
+    method, n_jobs, machine, three_classes
+):
+    rows = np.tile(three_classes[0], (50, 1))
+    with pytest.raises(ValueError, match="n_jobs"):
+        getattr(machine.set_params(n_jobs=n_jobs), method)(rows)
+    with pytest.raises(ValueError, match="n_jobs"):
+        thread_count(n_jobs)
+
+
+@pytest.mark.parametrize("n_jobs", [1000, 1024])
+def test_more_threads_than_there_is_work(n_jobs, machine, three_classes):
+    rows = np.tile(three_classes[0], (50, 1))
+    expected = machine.decision_function(rows)
+    assert_array_equal(machine.set_params(n_jobs=n_jobs).decision_function(rows), expected)
+
+
+def test_a_model_takes_any_number_of_threads(machine, three_classes):
+    rows = np.tile(three_classes[0], (50, 1))
+    expected = machine.model_.scores(rows)
+    assert_array_equal(machine.model_.scores(rows, 100_000), expected)
+
+
+def test_none_is_one_thread():
+    assert thread_count(None) == 1
+    assert thread_count(2) == (2 if _native.has_threads else 1)
