@@ -2,6 +2,7 @@
 
 python -m benchmarks                     all, with the parameters of tuned.json
 python -m benchmarks prediction          a part: throughput, single rows, exports
+python -m benchmarks learned             a learned basis beside the others; learned-speed: its times
 python -m benchmarks accuracy --tune     tunes first (on training rows only), rewrites the file
 python -m benchmarks --quick             shows that everything runs, within a minute
 """
@@ -10,15 +11,25 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import accuracy, data, gradient, memory, prediction, speed
+from benchmarks import (
+    accuracy,
+    data,
+    gradient,
+    learned,
+    learned_speed,
+    memory,
+    plans,
+    prediction,
+    speed,
+)
 from benchmarks.models import MODELS
 from benchmarks.report import Results, render
 from benchmarks.settings import QUICK, Settings
-from benchmarks.targets import FEWER_VECTORS, TUNED_SIZES
+from benchmarks.targets import LEARNED_SIZES, TUNED_SIZES
 from benchmarks.trials import say
 from benchmarks.tuning import tune_all
 
-NAMES = list(TUNED_SIZES)
+NAMES = list(TUNED_SIZES | LEARNED_SIZES)
 
 
 def main() -> None:
@@ -30,7 +41,7 @@ def main() -> None:
         say(data.HOW_TO_SET)
         wanted = []
     if options.tune:
-        _tune(wanted, options.model or list(MODELS))
+        _tune(options.part, wanted, options.model or list(MODELS))
     results = Results()
     if options.part in ("accuracy", "all"):
         results.accuracy = accuracy.measure(settings, wanted)
@@ -42,12 +53,16 @@ def main() -> None:
         results.memory = memory.measure(settings, has_data=bool(wanted))
     if options.part in ("prediction", "all"):
         results.prediction = prediction.measure(settings, wanted)
+    if options.part in ("learned-speed", "all"):
+        results.learned_speed = learned_speed.measure(settings, wanted)
+    if options.part in ("learned", "all"):
+        results.learned = learned.measure(settings, wanted)
     print(render(results, settings))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks.")
-    parts = ("accuracy", "speed", "memory", "prediction", "all")
+    parts = ("accuracy", "speed", "memory", "prediction", "learned", "learned-speed", "all")
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--tune", action="store_true", help="tune first and rewrite tuned.json")
     parser.add_argument(
@@ -63,10 +78,14 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _tune(wanted: list[str], models: list[str]) -> None:
-    pairs = [(data.load(name), TUNED_SIZES[name]) for name in wanted]
-    larger = {name: [4 * TUNED_SIZES[name]] for name in FEWER_VECTORS}
-    tune_all(pairs, models, larger)
+def _tune(part: str, wanted: list[str], models: list[str]) -> None:
+    plan, names = (
+        (plans.learned, LEARNED_SIZES) if part == "learned" else (plans.selected, TUNED_SIZES)
+    )
+    for name in wanted:
+        if name in names:
+            sizes_of = {model: sizes for model, sizes in plan(name).items() if model in models}
+            tune_all(plans.rows_to_tune_on(name), sizes_of)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.data import Dataset, load
-from benchmarks.models import MODELS, full_svc
+from benchmarks.models import MODELS, SELECTED, full_svc
 from benchmarks.settings import Settings
 from benchmarks.targets import ACCURACY, FEWER_VECTORS, AccuracyTarget
 from benchmarks.trials import Trial, run, say
@@ -69,7 +69,8 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
     dataset = load(target.dataset).thinned(settings.max_rows)
     file = TunedFile()
     scores, searches = [], []
-    for name, model in MODELS.items():
+    for name in SELECTED:
+        model = MODELS[name]
         say(f"Accuracy on {dataset.name}: {model.title}")
         scores.append(score_over_seeds(name, dataset, target.n_vectors, file, settings.seeds))
         _, tuned = file.get(dataset.name, name, target.n_vectors)
@@ -80,7 +81,7 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
 
     curve, needed = None, None
     if dataset.name in FEWER_VECTORS:
-        by_size = {target.n_vectors: scores[list(MODELS).index("nystroem")]}
+        by_size = {target.n_vectors: scores[SELECTED.index("nystroem")]}
         curve, needed = _nystroem_needed(
             scores[0].mean,
             by_size,

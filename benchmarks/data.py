@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file, make_blobs
+from sklearn.model_selection import train_test_split
 
 VARIABLE = "WIDEMARGIN_DATA"
 HOW_TO_SET = (
@@ -55,18 +56,23 @@ def is_available() -> bool:
 
 
 def load(name: str, dtype: str = "float64") -> Dataset:
-    """Return a data set as dense arrays."""
+    """Return a data set as dense arrays; where it has no file of test rows, a third are these."""
     parts = []
-    for role in ("train", "test"):
+    for role in _roles(name):
         with np.load(cached_arrays(name, role, dtype)) as arrays:
             parts += [arrays["X"], arrays["y"]]
+    if len(parts) == 2:
+        X, X_test, y, y_test = train_test_split(
+            *parts, test_size=1 / 3, stratify=parts[1], random_state=0
+        )
+        parts = [X, y, X_test, y_test]
     return Dataset(name, *parts)
 
 
 def cached_arrays(name: str, role: str, dtype: str) -> Path:
     """Return the .npz file with the arrays X and y of one file of a set; make it if need be."""
-    folder = Path(os.environ[VARIABLE]) / "multiclass"
-    entry, file = _find(folder, name, role)
+    folder = _folder()
+    entry, file = _find(name, role)
     # Part of the checksum in the name: a changed file is never taken for an old one.
     target = _cache_folder() / f"{name}-{role}-{dtype}-{file['sha256'][:12]}.npz"
     if not target.exists():
@@ -81,15 +87,33 @@ def cached_arrays(name: str, role: str, dtype: str) -> Path:
     return target
 
 
-def _find(folder: Path, name: str, role: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    index = folder / "index.json"
+def _folder() -> Path:
+    return Path(os.environ[VARIABLE]) / "multiclass"
+
+
+def _roles(name: str) -> list[str]:
+    return [
+        role for role in ("train", "test") if role in {f["role"] for f in _entry(name)["files"]}
+    ]
+
+
+def _find(name: str, role: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    entry = _entry(name)
+    for file in entry["files"]:
+        if file["role"] == role:
+            return entry, file
+    raise SystemExit(f"{_folder() / 'index.json'} lists no file with the {role} rows of {name}.")
+
+
+def _entry(name: str) -> dict[str, Any]:
+    index = _folder() / "index.json"
     if not index.exists():
         raise SystemExit(f"There is no {index}. {VARIABLE} must name the folder above multiclass/.")
-    for entry in json.loads(index.read_text(encoding="utf-8"))["datasets"]:
-        for file in entry["files"]:
-            if entry["name"] == name and file["role"] == role:
-                return entry, file
-    raise SystemExit(f"{index} lists no file with the {role} rows of {name}.")
+    entries: list[dict[str, Any]] = json.loads(index.read_text(encoding="utf-8"))["datasets"]
+    for entry in entries:
+        if entry["name"] == name:
+            return entry
+    raise SystemExit(f"{index} does not list {name}.")
 
 
 def _cache_folder() -> Path:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import KMeans
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -66,6 +68,44 @@ def mlp(size: int, seed: int, alpha: float) -> Any:
     return make_pipeline(StandardScaler(), network)
 
 
+class KMeansUnits(TransformerMixin, BaseEstimator):
+    """Gaussian units at the centres of k-means: the hidden layer of a classical RBF network.
+
+    ``width`` is a factor of the inverse mean squared distance of rows and centres.
+    """
+
+    def __init__(self, n_units: int, width: float = 1.0, random_state: int = 0) -> None:
+        self.n_units = n_units
+        self.width = width
+        self.random_state = random_state
+
+    def fit(self, X: np.ndarray, y: Any = None) -> KMeansUnits:
+        clusters = KMeans(self.n_units, n_init=3, random_state=self.random_state)
+        distances = clusters.fit_transform(X)
+        self.clusters_ = clusters
+        self.gamma_ = self.width / float(np.mean(distances**2))
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return np.exp(-self.gamma_ * self.clusters_.transform(X) ** 2)
+
+
+def rbf_network(size: int, seed: int, C: float, width: float) -> Any:
+    return make_pipeline(
+        StandardScaler(),
+        KMeansUnits(size, width, random_state=seed),
+        LogisticRegression(C=C, max_iter=1000),
+    )
+
+
+def learned(size: int, seed: int, **parameters: Any) -> SparseKernelClassifier:
+    return SparseKernelClassifier(max_basis=size, basis="learned", random_state=seed, **parameters)
+
+
+def svc(size: int, seed: int, C: float, gamma: float) -> SVC:
+    return SVC(C=C, gamma=gamma)
+
+
 def linear(size: int, seed: int, C: float) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=2000))
 
@@ -89,7 +129,27 @@ MODELS = {
         is_random=False,
         has_size=False,
     ),
+    "learned": Model(
+        'SparseKernelClassifier, basis="learned"',
+        learned,
+        {"C": Axis(10.0**0.5, (-1, 0, 1, 2, 3))},
+    ),
+    "rbf_network": Model(
+        "StandardScaler + k-means units + LogisticRegression",
+        rbf_network,
+        {"C": Axis(10.0, (0, 1, 2, 3)), "width": Axis(2.0, (0, 1, 2, 3))},
+    ),
+    "svc": Model(
+        "SVC, all the support vectors that it wants",
+        svc,
+        {"C": Axis(4.0, (1, 2, 3)), "gamma": _GAMMA},
+        is_random=False,
+        has_size=False,
+    ),
 }
+
+# Those that stand beside a greedily chosen basis.
+SELECTED = ("sparse", "nystroem", "mlp", "linear")
 
 # The full machine at parameters that are known to be good for it.
 SVC_PARAMETERS = {

@@ -12,9 +12,11 @@ import scipy
 import sklearn
 
 import widemargin
-from benchmarks import prediction_report
+from benchmarks import learned_report, prediction_report
 from benchmarks.accuracy import Search, SetResult
 from benchmarks.gradient import Reached
+from benchmarks.learned import SetScores
+from benchmarks.learned_speed import LearnedSpeed
 from benchmarks.markdown import count, table
 from benchmarks.memory import Peak
 from benchmarks.models import SVC_PARAMETERS
@@ -34,6 +36,8 @@ class Results:
     gradient: Reached | None = None
     memory: Peak | None = None
     prediction: Prediction | None = None
+    learned: list[SetScores] = field(default_factory=list)
+    learned_speed: LearnedSpeed | None = None
 
 
 def render(results: Results, settings: Settings) -> str:
@@ -51,6 +55,9 @@ def render(results: Results, settings: Settings) -> str:
         ]
     if results.prediction is not None:
         sections += prediction_report.sections(results.prediction)
+    if results.learned_speed is not None and results.learned_speed.beside:
+        sections.append(learned_report.times_section(results.learned_speed))
+    sections += learned_report.sections(results.learned)
     return "\n\n".join(section for section in sections if section)
 
 
@@ -102,6 +109,11 @@ def _targets(results: Results, settings: Settings) -> str:
         add(MEMORY, peak.gigabytes, text)
     if results.prediction is not None:
         for row in prediction_report.target_rows(results.prediction):
+            add(*row)
+    for row in learned_report.accuracy_rows(results.learned):
+        add(*row)
+    if results.learned_speed is not None:
+        for row in learned_report.speed_rows(results.learned_speed):
             add(*row)
     if not rows:
         return "Nothing was measured."

@@ -176,20 +176,12 @@ def _compact(found: Any) -> str:
     return re.sub(r"\[[^\[\]{}]*\]", lambda match: " ".join(match.group().split()), text) + "\n"
 
 
-def tune_all(
-    datasets: list[tuple[Dataset, int]], names: list[str], more_sizes: dict[str, list[int]]
-) -> None:
-    """Tune the named models on each data set at its size, and Nystroem also at larger ones.
-
-    Nystroem's best parameters change with its size, and the question how many vectors it needs
-    is about larger sizes than ours.
-    """
+def tune_all(dataset: Dataset, sizes_of: dict[str, list[int]]) -> None:
+    """Tune each named model on a data set at its sizes; each size begins near the one before."""
     file = TunedFile()
-    for dataset, n_vectors in datasets:
-        for name in names:
-            near = None
-            larger = more_sizes.get(dataset.name, []) if name == "nystroem" else []
-            for size in [n_vectors, *larger]:
-                say(f"Tuning {name} on {dataset.name}, size {size}")
-                near = tune(MODELS[name], dataset, size, near)
-                file.put(dataset.name, name, size, near)
+    for name, sizes in sizes_of.items():
+        near = None
+        for size in sizes:
+            say(f"Tuning {name} on {dataset.name}, size {size}")
+            near = tune(MODELS[name], dataset, size, near)
+            file.put(dataset.name, name, size, near)

@@ -8,6 +8,7 @@ namespace widemargin::bindings {
 void bind_kernels(nanobind::module_& m);
 void bind_machines(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
+void bind_units(nanobind::module_& m);
 }  // namespace widemargin::bindings
 
 NB_MODULE(_native, m) {
@@ -18,4 +19,5 @@ NB_MODULE(_native, m) {
   widemargin::bindings::bind_kernels(m);
   widemargin::bindings::bind_machines(m);
   widemargin::bindings::bind_passes(m);
+  widemargin::bindings::bind_units(m);
 }

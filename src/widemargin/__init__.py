@@ -8,11 +8,13 @@ __version__ = "0.1.0"
 from widemargin.compiled import CompiledPredictor
 from widemargin.model_files import ModelFileError, load, save
 from widemargin.sparse_kernel import SparseKernelClassifier
+from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
 
 __all__ = [
     "CompiledPredictor",
     "ModelFileError",
     "SparseKernelClassifier",
+    "SparseKernelClassifierCV",
     "__version__",
     "load",
     "save",

@@ -36,6 +36,9 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
+
     @abstractmethod
     def _readout(self) -> Readout:
         """Return how the scores of ``model_`` are read."""

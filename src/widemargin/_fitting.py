@@ -18,17 +18,44 @@ except ImportError:
         return method
 
 
-__all__ = ["FRAMES_TO_CALLER", "CallbackSupportMixin", "FitProgress", "all_or_nothing"]
+__all__ = [
+    "FRAMES_TO_CALLER",
+    "LAST_GOOD",
+    "CallbackSupportMixin",
+    "FitProgress",
+    "Interrupted",
+    "all_or_nothing",
+]
 
 #: Frames between the body of a guarded ``fit`` and who called it, for ``warnings.warn``.
 FRAMES_TO_CALLER = 3 if hasattr(CallbackSupportMixin, "set_callbacks") else 2
 
+#: Entry of ``history_`` that has the machine as it was when its fit was interrupted.
+LAST_GOOD = "last_good"
+
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a fit that had come somewhere.
+
+    Attributes
+    ----------
+    estimator : the estimator whose ``fit`` it was
+    last_good : a fitted estimator
+        The machine after the last round that was finished.
+    """
+
+    def __init__(self, estimator: Any, last_good: Any) -> None:
+        super().__init__()
+        self.estimator = estimator
+        self.last_good = last_good
 
 
 def all_or_nothing(fit: Method) -> Method:
     """Make a ``fit`` leave the estimator as it was where it fails or is interrupted.
 
+    What an interrupted fit had come to is offered in ``history_`` under :data:`LAST_GOOD`.
     Callbacks are torn down in either case.
     """
     managed = with_callbacks(fit)
@@ -38,9 +65,12 @@ def all_or_nothing(fit: Method) -> Method:
         before = dict(self.__dict__)
         try:
             return managed(self, *args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if isinstance(error, Interrupted) and error.estimator is self:
+                way = before.get("history_", error.last_good.history_)
+                self.history_ = {**way, LAST_GOOD: error.last_good}
             raise
 
     return guarded  # type: ignore[return-value]  # wraps keeps the signature

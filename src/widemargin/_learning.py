@@ -15,29 +15,21 @@ from sklearn.model_selection import train_test_split
 from widemargin._fitting import FRAMES_TO_CALLER
 from widemargin._machines import Problem, two_as_one
 from widemargin.kernels import Kernel, Rows
-from widemargin.solvers.learned_basis import (
-    FEW_FEATURES,
-    MANY_FEATURES,
-    LearnedBasis,
-    LearnedProblem,
-    LearnedState,
-    Units,
-    WorkingRows,
-    cluster_by_class,
-    start_units,
-    unit_values,
-)
+from widemargin.solvers.learned_basis import LearnedBasis, LearnedProblem, LearnedState
 from widemargin.solvers.stochastic_units import StochasticUnits
+from widemargin.solvers.unit_start import cluster_by_class, start_units
+from widemargin.solvers.units import MANY_FEATURES, Units, WorkingRows, unit_values
 
 Array: TypeAlias = npt.NDArray[Any]
 
+_FEW_FEATURES = 20  # for which a map of all of them is learned
 _MOST_BYTES = 2 << 30  # of sparse rows that are made dense
 _SORTED_ENTRIES = 1 << 22  # of rows among which equal ones are looked for
 _MEETING = 1e-6  # exponent between two units below which they are one
 _MANY_CLASSES = 10
-_EARLIER, _LATER = 40, 60  # outer iterations, with few classes and with many
+_EARLIER, _LATER = 60, 120  # outer iterations, with few classes and with many
 _EPOCHS = 90
-_MUCH_WORK = 50_000_000  # rows times units times outputs, from which inner solves take too long
+_MUCH_WORK = 500_000_000  # rows times units times outputs, from which inner solves take too long
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ class LearnSettings:
         """Return the metric that "auto" stands for."""
         if self.metric != "auto":
             return self.metric
-        if n_features <= FEW_FEATURES:
+        if n_features <= _FEW_FEATURES:
             return "full"
         return "diagonal" if n_features <= MANY_FEATURES else "none"
 

@@ -27,6 +27,8 @@ class Loss(ABC):
 
     name: ClassVar[str]
     gives_probabilities: ClassVar[bool] = False
+    # Whether only differences of a row's scores count, so that a common shift changes nothing.
+    compares_outputs: ClassVar[bool] = False
 
     @abstractmethod
     def native(self) -> Any:
@@ -71,6 +73,8 @@ class Loss(ABC):
 
 class _ClassLoss(Loss):
     """A loss of the scores of all classes, of which one is right."""
+
+    compares_outputs = True
 
     def encode(self, labels: npt.NDArray[np.intp], n_outputs: int) -> Array:
         """Return the class numbers as 32-bit integers."""

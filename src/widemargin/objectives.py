@@ -171,9 +171,19 @@ class BasisObjective:
         return factors
 
     def precondition(self, factors: Array, right: Array) -> Array:
-        """Solve with the factors of ``preconditioner``."""
+        """Solve with the factors of ``preconditioner``.
+
+        Where the loss compares outputs, it is flat when all of them move together, and there the
+        Hessian is that of the regulariser: the identity. The blocks know nothing of it, and
+        without these lines conjugate gradients take four times as many products to find out.
+        """
         out = np.empty_like(right)
-        _native.precondition(factors, right, out, self.n_threads)
+        if not self._loss.compares_outputs:
+            _native.precondition(factors, right, out, self.n_threads)
+            return out
+        together = right.mean(axis=1, keepdims=True)
+        _native.precondition(factors, right - together, out, self.n_threads)
+        out += together - out.mean(axis=1, keepdims=True)
         return out
 
     def candidate_model(

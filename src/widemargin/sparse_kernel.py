@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from widemargin._base import BaseMachine
 from widemargin._fitting import (
     FRAMES_TO_CALLER,
     FitProgress,
+    Interrupted,
     all_or_nothing,
 )
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn
@@ -80,7 +82,7 @@ class SparseKernelClassifier(ClassifierMixin, BaseMachine):  # type: ignore[misc
         logistic loss (ImVM), which adds ``predict_proba``. With ``basis="per_class"`` each class is
         set against the rest by the squared hinge, or by the logistic loss.
 
-    C : float, default=1.0
+    C : float, default=10.0
         Weight of the summed loss against the regulariser. The papers' lambda is 1 / C.
 
     kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
@@ -121,11 +123,11 @@ default="rbf"
     solver : {"auto", "projection", "adam"}, default="auto"
         How a learned basis is moved. "projection": variable projection, which solves for all
         coefficients at every move; the more accurate of the two. "adam": stochastic gradients, for
-        many rows, vectors and classes. "auto": "adam" from 50 million rows times vectors times
+        many rows, vectors and classes. "auto": "adam" from 500 million rows times vectors times
         classes.
 
     learn_iter : int or "auto", default="auto"
-        Times that a learned basis is moved at the most; epochs for "adam". "auto" is 40, 60 for
+        Times that a learned basis is moved at the most; epochs for "adam". "auto" is 60, 120 for
         more than ten classes, and 90 for "adam".
 
     early_stopping : bool, default=False
@@ -191,11 +193,14 @@ default="rbf"
     history_ : dict of ndarray
         The way there, an entry a stage or move: ``n_basis``, ``objective``, ``seconds``,
         ``gradient`` (relative); with ``basis="per_class"`` also ``class_index``, one class after
-        the other; with ``early_stopping`` also ``validation_score``.
+        the other; with ``early_stopping`` also ``validation_score``. Where Ctrl-C ended the fit of
+        a learned basis, the estimator is as it was before, but for an entry ``last_good`` here: a
+        fitted copy, after the last move that was finished.
     stop_reason_ : str
         Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
         the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
-        no more: "learn_iter", "tol", "early_stopping" or "callback".
+        no more: "learn_iter", "tol", "early_stopping", "callback", or "not_finite" (of the
+        objective or its gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
         What predicts.
 
@@ -239,7 +244,7 @@ default="rbf"
         max_basis: int = 100,
         *,
         loss: str | Loss = "weston_watkins",
-        C: float = 1.0,
+        C: float = 10.0,
         kernel: Any = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
@@ -392,19 +397,38 @@ default="rbf"
         (problem,) = self._problems(labels)
         n_rounds = settings.n_rounds(rows.shape[0], problem.n_outputs)
         progress = FitProgress(self, n_rounds, *data)
-        learned = learn(
-            dense_rows(rows),
-            labels,
-            problem,
-            weights,
-            settings,
-            rng,
-            previous=self._previous_units(previous, settings),
-            before_round=progress.begin_round,
-            after_round=lambda so_far: progress.end_round(
-                lambda: self._learned_attributes(so_far())
-            ),
-        )
+        last_good: Callable[[], Learned] | None = None
+
+        def after_round(so_far: Callable[[], Learned]) -> bool:
+            nonlocal last_good
+            last_good = so_far
+            return progress.end_round(lambda: self._learned_attributes(so_far()))
+
+        try:
+            learned = learn(
+                dense_rows(rows),
+                labels,
+                problem,
+                weights,
+                settings,
+                rng,
+                previous=self._previous_units(previous, settings),
+                before_round=progress.begin_round,
+                after_round=after_round,
+            )
+        except KeyboardInterrupt as stop:
+            if last_good is None:
+                raise
+            machine = copy(self)
+            machine.__dict__.update(self._learned_attributes(last_good()))
+            raise Interrupted(self, machine) from stop
+        if learned.state.stopped_because == "not_finite":
+            warnings.warn(
+                "The objective or its gradient was not finite on the way, and the machine is the "
+                "last one before. Check the scale of X, or lower C.",
+                ConvergenceWarning,
+                stacklevel=2 + FRAMES_TO_CALLER,
+            )
         if not learned.state.converged:
             self._warn_not_converged(learned.state.gradient, frames=2)
         return progress, self._learned_attributes(learned)

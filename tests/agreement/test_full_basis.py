@@ -68,7 +68,7 @@ def test_full_basis_per_class_reaches_the_optimum_of_dense_solves(loss, three_cl
 @every_class_loss
 def test_linear_kernel_is_the_linear_machine(loss, three_classes):
     X, y = three_classes
-    machine = full_machine(loss=loss, kernel="linear").fit(X, y)
+    machine = full_machine(loss=loss, C=1.0, kernel="linear").fit(X, y)
     assert machine.n_basis_ == X.shape[1]  # more rows than features express nothing new
     assert machine.stop_reason_ == "exhausted"
     identity = np.eye(X.shape[1])

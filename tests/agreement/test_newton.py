@@ -50,6 +50,35 @@ def test_joint_newton_reaches_the_optimum_of_scipy(loss, C, fit_intercept, three
 
 
 @every_loss
+def test_the_preconditioner_is_exact_where_all_outputs_move_together(loss, three_classes, rng):
+    problem, _ = fixed_problem(loss, *three_classes, C=100.0)
+    scores = problem.scores(problem.zero_coefficients())
+    at = problem.derivatives(scores)
+    factors = problem.preconditioner(at)
+    together = np.repeat(rng.randn(N_BASIS + 1, 1), problem.n_outputs, axis=1)
+    solved = problem.precondition(factors, problem.hessian_product(scores, at, together))
+    exact = np.allclose(solved, together, rtol=1e-6)
+    assert exact or not loss.compares_outputs
+    # Symmetric and positive, or conjugate gradients go astray.
+    one, other = (rng.randn(*together.shape) for _ in range(2))
+    left = np.vdot(one, problem.precondition(factors, other))
+    assert left == pytest.approx(np.vdot(other, problem.precondition(factors, one)), rel=1e-6)
+    assert np.vdot(one, problem.precondition(factors, one)) > 0
+
+
+def test_few_products_are_enough_for_many_classes(rng):
+    X = rng.randn(300, 4)
+    y = np.arange(300) % 12
+    problem, _ = fixed_problem(CLASS_LOSSES["weston_watkins"](), X, y, C=100.0)
+    products = []
+    true = problem.hessian_product
+    problem.hessian_product = lambda *args: products.append(None) or true(*args)
+    result = solve(problem, tol=1e-4)
+    assert result.converged
+    assert len(products) <= 8 * result.n_iter
+
+
+@every_loss
 def test_joint_newton_reaches_the_point_of_the_dense_twin(loss, three_classes):
     problem, twin = fixed_problem(loss, *three_classes)
     result = solve(problem, tol=1e-9)

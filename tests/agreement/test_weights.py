@@ -61,7 +61,7 @@ def test_absent_rows_do_not_count_when_classes_are_balanced(counts, three_classe
 @pytest.mark.parametrize("basis", ["shared", "per_class"])
 def test_a_factor_of_the_weights_is_a_factor_of_the_loss(basis, three_classes):
     X, y = three_classes
-    machine = exact_machine(gamma=0.4, basis=basis, max_basis=15)
+    machine = exact_machine(C=1.0, gamma=0.4, basis=basis, max_basis=15)
     by_weight = machine.fit(X, y, sample_weight=np.full(len(y), 4.0)).decision_function(X)
     assert_array_equal(machine.set_params(C=4.0).fit(X, y).decision_function(X), by_weight)
 

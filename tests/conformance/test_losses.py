@@ -53,6 +53,14 @@ def test_hessian_product_is_the_derivative_of_the_gradient(loss, rng):
 
 
 @every_loss
+def test_a_loss_that_compares_outputs_is_flat_along_all_of_them(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    moved = loss.value(scores + rng.randn(len(scores), 1), targets)
+    same = np.allclose(moved, loss.value(scores, targets), rtol=1e-12, atol=1e-12)
+    assert same == loss.compares_outputs
+
+
+@every_loss
 def test_hessian_diagonal_agrees_with_the_hessian_product(loss, rng):
     scores, targets = loss_case(loss, rng)
     diagonal = loss.hessian_diagonal(scores, targets)

@@ -249,7 +249,7 @@ def test_powers_of_negative_products(degree):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_batches_of_none_and_one(kernel, n_classes):
     X, y = data(n_classes)
-    machine = SparseKernelClassifier(5, kernel=kernel, loss="logistic").fit(X, y)
+    machine = SparseKernelClassifier(5, C=1.0, kernel=kernel, loss="logistic").fit(X, y)
     assert_agrees(machine, X[:1])
     proto = to_onnx(machine)
     outputs = run(proto, X[:0].astype(np.float32))

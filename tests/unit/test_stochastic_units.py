@@ -7,7 +7,9 @@ from sklearn.datasets import load_digits
 
 from widemargin import SparseKernelClassifier
 from widemargin.losses import WestonWatkins
-from widemargin.solvers.learned_basis import LearnedProblem, WorkingRows, start_units
+from widemargin.solvers.learned_basis import LearnedProblem
+from widemargin.solvers.unit_start import start_units
+from widemargin.solvers.units import WorkingRows
 
 
 def machine(**parameters):

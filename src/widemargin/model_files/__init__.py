@@ -16,6 +16,7 @@ import stat
 import struct
 import sys
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._files import replace_file
+from widemargin._fitting import LAST_GOOD
 from widemargin._registry import ESTIMATORS
 from widemargin.model_files._checks import check_estimator, check_names
 from widemargin.model_files._codec import DTYPES, TENSOR_TYPES, Encoder, write_json
@@ -170,6 +172,10 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
             "joblib.dump."
         )
     check_is_fitted(estimator)
+    if LAST_GOOD in getattr(estimator, "history_", ()):
+        estimator = copy(estimator)
+        way = estimator.history_.items()
+        estimator.history_ = {key: value for key, value in way if key != LAST_GOOD}
     parameters = estimator.get_params(deep=False)
     attributes = {
         name: value

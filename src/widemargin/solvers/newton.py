@@ -146,6 +146,7 @@ def line_search(
     regulariser = 0.5 * float(np.vdot(coefficients, coefficients))
     if not start_slope < 0.0:
         return 0.0
+    rounding = 4.0 * float(np.finfo(objective.dtype).eps) * abs(value)
     low, high, length = 0.0, np.inf, 1.0
     best, least = 0.0, value
     for _ in range(30):
@@ -155,7 +156,8 @@ def line_search(
         here = regulariser + length * along + 0.5 * length**2 * squared + loss
         if here < least:
             best, least = length, here
-        if abs(slope) <= 0.01 * abs(start_slope) and here < value:
+        if abs(slope) <= 0.01 * abs(start_slope) and here < value + rounding:
+            best = length  # near the optimum slopes still tell what values no longer do
             break
         if slope > 0.0:
             high = length

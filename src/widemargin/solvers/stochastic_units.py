@@ -21,13 +21,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.solvers.learned_basis import LearnedProblem, LearnedState, Units
+from widemargin.solvers.learned_basis import LearnedProblem, LearnedState
 from widemargin.solvers.newton import JointNewton
+from widemargin.solvers.units import Units
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.999, 1e-8
-# Length of the first steps, in the units of each parameter.
+# Length of the first steps, in the units of each parameter; of centres, in spreads of the rows.
 _LENGTHS = {
     "centres": 0.1,
     "log_widths": 0.05,
@@ -90,7 +91,7 @@ class StochasticUnits:
             history["seconds"].append(time.perf_counter() - started)
             history["gradient"].append(np.nan)
             if not np.isfinite(value):
-                reason = "not finite"
+                reason = "not_finite"
                 break
             if held_out is not None:
                 score = held_out(state.units, state.coefficients)
@@ -130,6 +131,8 @@ class _Walk:
             name: (np.zeros_like(value), np.zeros_like(value))
             for name, value in self._parameters.items()
         }
+        spread = float(np.sqrt(np.mean(np.square(problem.working.rows), dtype=np.float64)))
+        self._lengths = _LENGTHS | {"centres": _LENGTHS["centres"] * (spread or 1.0)}
         self._taken = 0
         self.last_good = self.state(np.inf)
 
@@ -148,13 +151,18 @@ class _Walk:
         return replace(self._units, **moved)
 
     def epoch(self, first: int, steps: int) -> float:
-        """See all rows once, from step ``first`` of ``steps``; return the mean objective."""
+        """See all rows once, from step ``first`` of ``steps``; return the mean objective.
+
+        Ends at a gradient that is not finite, with NaN.
+        """
         order = self._rng.permutation(self._n_rows)
         values = []
         for step, rows in enumerate(np.array_split(order, self.n_batches)):
             value, gradient = self._problem.sample(
                 self._now(), self._parameters["coefficients"], np.sort(rows)
             )
+            if not all(np.isfinite(part).all() for part in gradient.values() if part is not None):
+                return float("nan")
             values.append(value)
             self._step(gradient, 0.5 * (1.0 + float(np.cos(np.pi * (first + step) / steps))))
         return float(np.mean(values))
@@ -167,4 +175,4 @@ class _Walk:
             second += (1 - _SQUARE_DECAY) * (np.square(gradient[name]) - second)
             mean = first / (1 - _DECAY**self._taken)
             spread = np.sqrt(second / (1 - _SQUARE_DECAY**self._taken))
-            value -= length * _LENGTHS[name] * mean / (spread + _TINY)
+            value -= length * self._lengths[name] * mean / (spread + _TINY)

@@ -1,0 +1,410 @@
+"""Sparse kernel machines that choose their own size, weight of the loss and width."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base import BaseMachine
+from widemargin._fitting import FRAMES_TO_CALLER, FitProgress, all_or_nothing
+from widemargin._parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_jobs,
+    check_real,
+)
+from widemargin._search import (
+    MOST_SCREENS,
+    Search,
+    fewest_within_one_standard_error,
+    starting_gamma,
+)
+from widemargin._splits import make_splits
+from widemargin.kernels import Rows
+from widemargin.losses import Loss
+from widemargin.readouts import Readout
+from widemargin.sparse_kernel import SparseKernelClassifier
+
+Array: TypeAlias = npt.NDArray[Any]
+Integers: TypeAlias = npt.NDArray[np.intp]
+
+_BASES = ("learned", "shared")
+_SCREEN_SIZE = 64  # vectors, about, while C and width are chosen,
+_ROWS_A_VECTOR = 8  # or fewer, so that each has so many rows
+_MOST_VECTORS = 256  # of "auto"
+_GROWTHS = 2  # of "auto" sizes without a better score after which they end
+
+
+class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+    """Small kernel classifier that chooses its size and settings by cross-validation.
+
+    Chooses ``C``, the starting width and the number of vectors of a
+    :class:`SparseKernelClassifier`, and fits it to all rows. C and width come first, at a middle
+    size and on at most 3,000 rows; then the number of vectors, on at most 20,000 rows, by machines
+    that grow from size to size on each split.
+
+    Parameters
+    ----------
+    max_basis : "auto", int or sequence of int, default="auto"
+        Numbers of vectors to choose from, rising. "auto" begins with one a class and doubles until
+        that has brought nothing twice, up to 256 and to half of the rows that are learned from.
+
+    Cs : "auto" or array-like, default="auto"
+        Weights of the summed loss to choose from. "auto" begins with 10, goes on by powers of ten
+        while scores rise by more than chance, from 0.001 to 10,000, and ends with half powers on
+        both sides.
+
+    widths : "auto" or array-like, default="auto"
+        Factors of the ``gamma`` that "scale" stands for, to choose from. "auto" begins with 1, and
+        goes on by factors of 2 while scores rise by more than chance, from 1/8 to 8. A learned
+        basis only starts with it.
+
+    basis : {"learned", "shared"}, default="learned"
+        Whether vectors are learned, or chosen from the training rows.
+
+    loss : {"weston_watkins", "crammer_singer", "logistic"} or Loss, default="weston_watkins"
+        What a wrong row costs; "logistic" adds ``predict_proba``.
+
+    metric : {"auto", "none", "diagonal", "full"}, default="auto"
+        What a learned basis learns of distances.
+
+    cv : int, cross-validation splitter, iterable or None, default=None
+        How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
+        fewer where a class has fewer rows. An integer: that many stratified folds. Every class must
+        be among the rows to learn from in each split.
+
+    scoring : str or callable, default=None
+        What is best: a name of scikit-learn's, or a callable ``scorer(machine, X, y)``, which is
+        also given ``sample_weight`` where ``fit`` is. None is the accuracy.
+
+    one_standard_error : bool, default=True
+        Whether the fewest vectors are taken whose mean score is at most one standard error below
+        the best, instead of the best.
+
+    refit : bool, default=True
+        Whether a machine is fitted to all rows in the end. Without it nothing is predicted.
+
+    fit_intercept : bool, default=True
+        Whether each class has an intercept.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for splits, draws of rows, and fits. With a seed, results are the same to the bit.
+
+    n_jobs : int, default=None
+        Number of processes in the search, and of threads in the last fit. None is 1, -1 all cores.
+        It changes the speed and nothing else.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        ``C``, ``gamma`` and ``max_basis`` of the machine that was chosen.
+    best_score_ : float
+        Its mean score over the splits.
+    best_index_ : int
+        Its place in ``cv_results_``.
+    cv_results_ : dict of ndarray
+        An entry for each candidate: ``stage`` ("screen": C and width are chosen; "size": the number
+        of vectors), ``param_C``, ``param_width``, ``param_max_basis``, ``mean_test_score``,
+        ``std_test_score``, ``split0_test_score`` and so on (NaN where a split was not used),
+        ``mean_fit_time`` (of the vectors added, for sizes), ``n_basis`` and ``n_rows`` (means over
+        the splits), and a list ``params``. Scores of the two stages are of different rows.
+    n_splits_ : int
+        Number of splits.
+    best_estimator_ : SparseKernelClassifier
+        The machine that was fitted to all rows. It is put together whenever it is asked for. A
+        clone of it that is fitted to the same rows is the same machine to the bit.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    model_ : KernelExpansion
+        What predicts.
+    n_basis_, basis_, basis_indices_, dual_coef_, intercept_, objective_, n_iter_, history_, \
+stop_reason_ :
+        Those of ``best_estimator_``.
+
+    See Also
+    --------
+    SparseKernelClassifier : The machine with settings of one's own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifierCV(random_state=0).fit(X, y)
+    >>> sorted(machine.best_params_)
+    ['C', 'gamma', 'max_basis']
+    >>> bool(machine.score(X, y) > 0.95)
+    True
+    """
+
+    _fitted_names = SparseKernelClassifier._fitted_names | {
+        *("_seed", "best_index_", "best_params_", "best_score_", "cv_results_", "n_splits_"),
+    }
+
+    def __init__(
+        self,
+        max_basis: Any = "auto",
+        *,
+        Cs: Any = "auto",
+        widths: Any = "auto",
+        basis: str = "learned",
+        loss: str | Loss = "weston_watkins",
+        metric: str = "auto",
+        cv: Any = None,
+        scoring: Any = None,
+        one_standard_error: bool = True,
+        refit: bool = True,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.max_basis = max_basis
+        self.Cs = Cs
+        self.widths = widths
+        self.basis = basis
+        self.loss = loss
+        self.metric = metric
+        self.cv = cv
+        self.scoring = scoring
+        self.one_standard_error = one_standard_error
+        self.refit = refit
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the settings, and fit a machine with them to all rows.
+
+        Callbacks see a round for each batch of candidates, for each size, and for the last fit. One
+        that asks to stop ends the choice of C and width, or the growth, where it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in fits and in scores; a row of weight 0 might as well not be
+            there.
+
+        Returns
+        -------
+        self : SparseKernelClassifierCV
+        """
+        self._check_parameters()
+        rows, labels, weights = self._validate_training_data(X, y, sample_weight)
+        rng = check_random_state(self.random_state)
+        split_seed, self._seed, draw_seed = (
+            int(rng.randint(np.iinfo(np.int32).max)) for _ in range(3)
+        )
+        machine = self._machine(random_state=self._seed)
+        scorer = check_scoring(machine, scoring=self.scoring)
+        splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed)
+        sizes = self._sizes(min(len(train) for train, _ in splits))
+        progress = FitProgress(self, MOST_SCREENS + len(sizes) + 1, X, y, sample_weight)
+        search = Search(
+            machine,
+            scorer,
+            rows,
+            self.classes_[labels],
+            None if sample_weight is None else weights,
+            splits,
+            draw_seed,
+            self.n_jobs,
+            begin_round=progress.begin_round,
+            end_round=lambda: progress.end_round(_no_machine_yet),
+        )
+        self._choose(search, sizes)
+        if self.refit:
+            progress.begin_round()
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                final = self._unfitted().fit(rows, search.y, search.weights)
+            self.__dict__.update(_fit_of(final))
+            progress.end_round(lambda: {})
+            for warning in caught:
+                warnings.warn(warning.message, stacklevel=1 + FRAMES_TO_CALLER)
+        progress.end(lambda: {})
+        return self
+
+    def _choose(self, search: Search, sizes: list[int]) -> None:
+        """Search, and keep the choice and the record."""
+        n_rows = min(len(train) for train, _ in search.splits)
+        wanted = min(_SCREEN_SIZE, n_rows / _ROWS_A_VECTOR)
+        middle = min(sizes, key=lambda size: abs(np.log(size / wanted)))
+        pair = search.best_pair(_numbers(self.Cs), _numbers(self.widths), middle)
+        patience = _GROWTHS if isinstance(self.max_basis, str) else len(sizes)
+        grown = search.grow(pair, sizes, patience)
+        scores = np.array([record.scores for record in grown])
+        if self.one_standard_error:
+            chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores)
+        else:
+            chosen = int(np.argmax(scores.mean(axis=1)))
+        self.cv_results_ = search.table()
+        self.n_splits_ = len(search.splits)
+        self.best_index_ = len(search.records) - len(grown) + chosen
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.best_params_ = {"C": pair[0], "gamma": "scale", "max_basis": sizes[chosen]}
+        data = (search.rows, search.y, search.weights)
+        self.best_params_["gamma"] = starting_gamma(self._unfitted(), *data, factor=pair[1])
+
+    def _sizes(self, n_rows: int) -> list[int]:
+        """Return the sizes to choose from, where so many rows are learned from."""
+        if isinstance(self.max_basis, str):
+            sizes = [len(self.classes_)]
+            while 2 * sizes[-1] <= min(_MOST_VECTORS, n_rows // 2):
+                sizes.append(2 * sizes[-1])
+            return sizes
+        sizes = [int(size) for size in np.atleast_1d(self.max_basis)]
+        if sizes[-1] > n_rows:
+            raise ValueError(
+                f"max_basis={sizes[-1]} is more vectors than there are rows to learn from in a "
+                f"split, {n_rows}. Lower max_basis, or set it to 'auto'."
+            )
+        return sizes
+
+    def _machine(self, **settings: Any) -> SparseKernelClassifier:
+        return SparseKernelClassifier(
+            basis=self.basis,
+            loss=self.loss,
+            metric=self.metric,
+            fit_intercept=self.fit_intercept,
+            class_weight=self.class_weight,
+            **settings,
+        )
+
+    def _unfitted(self) -> SparseKernelClassifier:
+        """Return the machine that was chosen."""
+        return self._machine(random_state=self._seed, n_jobs=self.n_jobs, **self.best_params_)
+
+    @property
+    def best_estimator_(self) -> SparseKernelClassifier:
+        """The machine that was fitted to all rows."""
+        check_is_fitted(self)
+        machine = self._unfitted()
+        machine.__dict__.update(_fit_of(self))
+        return machine
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of predictions: ``scoring``, or the accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        if self.scoring is None:
+            return float(super().score(X, y, sample_weight))
+        weighed = {} if sample_weight is None else {"sample_weight": sample_weight}
+        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        return float(scorer(self, X, y, **weighed))
+
+    def _readout(self) -> Readout:
+        return self.best_estimator_._readout()
+
+    def _check_gives_probabilities(self) -> None:
+        self._machine()._check_gives_probabilities()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        if hasattr(self, "cv_results_") and not hasattr(self, "model_"):
+            raise NotFittedError(
+                "There is no machine to predict with, because of refit=False. Set refit=True and "
+                "call fit, or fit SparseKernelClassifier with best_params_."
+            )
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_choice("basis", self.basis, _BASES)
+        _check_sizes(self.max_basis)
+        _check_positive("Cs", self.Cs)
+        _check_positive("widths", self.widths)
+        if not (self.cv is None or hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
+            check_integer("cv", self.cv, least=2)
+        for name in ("one_standard_error", "refit"):
+            check_flag(name, getattr(self, name))
+        check_jobs(self.n_jobs)
+        self._machine()._check_parameters()
+
+    def _validate_training_data(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Rows, Integers, Array]:
+        """Return rows, class numbers and weights; forgets the fit before, and sets classes_."""
+        machine = self._machine()
+        rows, labels, weights, _ = machine._validate_training_data(X, y, sample_weight)
+        for name in _fit_of(self):
+            delattr(self, name)
+        self.__dict__.update(_fit_of(machine))
+        return rows, labels, weights
+
+
+def _fit_of(estimator: Any) -> dict[str, Any]:
+    """Return what an estimator has from the fit of a machine."""
+    names = {"model_", "n_features_in_", "feature_names_in_", *SparseKernelClassifier._fitted_names}
+    return {name: value for name, value in vars(estimator).items() if name in names}
+
+
+def _no_machine_yet() -> Any:
+    """Return no attributes: during the search there is no machine of all rows."""
+    return None
+
+
+def _numbers(values: Any) -> list[float] | None:
+    return None if isinstance(values, str) else [float(value) for value in values]
+
+
+def _check_sizes(sizes: Any) -> None:
+    if isinstance(sizes, str):
+        check_choice("max_basis", sizes, ("auto",), ", an integer, or a sequence of these")
+        return
+    if not isinstance(sizes, (Sequence, np.ndarray)):
+        check_integer("max_basis", sizes, least=1)
+        return
+    for size in sizes:
+        check_integer("max_basis", size, least=1)
+    if len(sizes) == 0 or any(after <= before for before, after in pairwise(sizes)):
+        raise ValueError(f"max_basis must be sizes that rise, at least one, got {sizes!r}.")
+
+
+def _check_positive(name: str, values: Any) -> None:
+    if isinstance(values, str):
+        check_choice(name, values, ("auto",), ", or positive numbers")
+        return
+    if not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+        raise ValueError(f"{name} must be 'auto' or a sequence of numbers, got {values!r}.")
+    for value in values:
+        check_real(name, value, positive=True)

@@ -1,0 +1,443 @@
+"""The classifier that chooses its own settings: what it leaves, settings, errors, callbacks."""
+
+import inspect
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import overlapping_classes
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import widemargin
+from widemargin import _search
+from widemargin._search import Search
+from widemargin.sparse_kernel import SparseKernelClassifier
+from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
+
+LEAST_CHECKS = 50
+NEEDS_AN_ENVIRONMENT_VARIABLE = {"check_array_api_input"}
+
+
+def quick(**parameters):
+    """Return a classifier with little to choose from."""
+    settings = {"max_basis": (3, 6), "Cs": (1.0, 10.0), "widths": (1.0,), "cv": 2}
+    parameters = {"random_state": 0} | parameters
+    return SparseKernelClassifierCV(**settings | parameters)
+
+
+def one(**parameters):
+    """Return a classifier with nothing to choose from."""
+    return quick(**{"max_basis": 3, "Cs": (10.0,)} | parameters)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return overlapping_classes(90, 3)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return quick().fit(*data)
+
+
+class TestWhatAFitLeaves:
+    def test_the_choice_is_one_of_those_that_were_offered(self, fitted):
+        assert set(fitted.best_params_) == {"C", "gamma", "max_basis"}
+        assert fitted.best_params_["C"] in (1.0, 10.0)
+        assert fitted.best_params_["max_basis"] in (3, 6)
+        assert fitted.n_basis_ == fitted.best_params_["max_basis"] == fitted.model_.n_basis
+        assert fitted.n_splits_ == 2
+
+    def test_results_are_a_table(self, fitted):
+        results = fitted.cv_results_
+        assert {len(column) for column in results.values()} == {4}
+        assert_array_equal(results["stage"], ["screen", "screen", "size", "size"])
+        assert_array_equal(results["param_max_basis"][2:], [3, 6])
+        assert_array_equal(results["n_basis"][2:], [3, 6])
+        each = np.array([results[f"split{number}_test_score"] for number in range(2)])
+        assert_allclose(results["mean_test_score"], each.mean(axis=0))
+        assert_allclose(results["std_test_score"], each.std(axis=0))
+        assert (results["mean_fit_time"] > 0).all()
+        assert fitted.best_score_ == results["mean_test_score"][fitted.best_index_]
+        chosen = results["params"][fitted.best_index_]
+        assert chosen["C"] == fitted.best_params_["C"]
+
+    def test_columns_are_arrays_of_their_own(self, fitted):
+        for name, column in fitted.cv_results_.items():
+            if name != "params":
+                assert column.flags.c_contiguous, name
+                assert column.flags.owndata, name
+
+    def test_a_file_keeps_it_all(self, fitted, data, tmp_path):
+        widemargin.save(fitted, tmp_path / "model")
+        loaded = widemargin.load(tmp_path / "model")
+        assert loaded.best_params_ == fitted.best_params_
+        assert loaded.best_score_ == fitted.best_score_
+        assert loaded.best_estimator_.get_params() == fitted.best_estimator_.get_params()
+        for name, column in fitted.cv_results_.items():
+            assert_array_equal(loaded.cv_results_[name], column)
+        expected = fitted.decision_function(data[0])
+        assert_array_equal(loaded.best_estimator_.decision_function(data[0]), expected)
+
+    def test_a_file_keeps_no_code(self, data, tmp_path):
+        for parameters in ({"cv": StratifiedKFold(2)}, {"scoring": make_scorer(accuracy_score)}):
+            machine = one(**parameters).fit(*data)
+            (name,) = parameters
+            with pytest.raises(TypeError, match=f"{name} is .* a model file cannot hold"):
+                widemargin.save(machine, tmp_path / "model")
+            widemargin.save(machine.best_estimator_, tmp_path / "model")
+
+    def test_the_machine_predicts_the_same(self, fitted, data):
+        machine = fitted.best_estimator_
+        assert isinstance(machine, SparseKernelClassifier)
+        assert machine.get_params()["max_basis"] == fitted.best_params_["max_basis"]
+        for method in ("predict", "decision_function"):
+            expected = getattr(fitted, method)(data[0])
+            assert_array_equal(getattr(machine, method)(data[0]), expected)
+        assert_array_equal(fitted.compile().predict(data[0]), fitted.predict(data[0]))
+
+    @pytest.mark.parametrize("basis", ["learned", "shared"])
+    @pytest.mark.parametrize("random_state", [0, None, np.random.RandomState(3)], ids=str)
+    def test_a_clone_of_the_machine_refits_to_the_bit(self, data, basis, random_state):
+        settings = {"basis": basis, "widths": (0.5,), "random_state": random_state}
+        fitted = one(**settings).fit(*data)
+        again = clone(fitted.best_estimator_).fit(*data)
+        assert_array_equal(again.basis_, fitted.basis_)
+        assert_array_equal(again.dual_coef_, fitted.dual_coef_)
+        assert_array_equal(again.intercept_, fitted.intercept_)
+        assert again.objective_ == fitted.objective_
+
+    def test_every_attribute_is_documented(self, data):
+        pandas = pytest.importorskip("pandas")
+        fitted = one().fit(pandas.DataFrame(data[0], columns=list("abcd")), data[1])
+        there = {name for name in vars(fitted) if name.endswith("_") and not name.startswith("_")}
+        text = inspect.getdoc(SparseKernelClassifierCV).split("Attributes\n---")[1]
+        text = text.split("See Also\n---")[0]
+        titles = re.findall(r"^(\w[^:\n]*) :", text, flags=re.MULTILINE)
+        documented = {name.strip() for title in titles for name in title.split(",")}
+        assert documented == there | {"best_estimator_"}
+
+    def test_the_best_or_the_fewest(self, data):
+        best = quick(one_standard_error=False).fit(*data)
+        scores = best.cv_results_["mean_test_score"][2:]
+        assert best.best_score_ == scores.max()
+        assert quick().fit(*data).n_basis_ <= best.n_basis_
+
+    def test_probabilities_come_with_the_logistic_loss(self, data, fitted):
+        assert not hasattr(fitted, "predict_proba")
+        machine = quick(loss="logistic", scoring="neg_log_loss").fit(*data)
+        assert_allclose(machine.predict_proba(data[0]).sum(axis=1), 1)
+        assert machine.best_score_ < 0
+        assert machine.score(*data) < 0
+
+    def test_a_pickle_predicts_the_same(self, fitted, data):
+        copy = pickle.loads(pickle.dumps(fitted))
+        assert_array_equal(copy.decision_function(data[0]), fitted.decision_function(data[0]))
+
+    def test_a_fit_anew_leaves_nothing_of_the_one_before(self, data):
+        machine = one().fit(*data)
+        machine.set_params(refit=False).fit(*data)
+        assert machine.best_params_["max_basis"] == 3
+        for use in (machine.predict, machine.decision_function):
+            with pytest.raises(NotFittedError, match="refit=False"):
+                use(data[0])
+        with pytest.raises(NotFittedError, match="refit=False"):
+            machine.compile()
+        with pytest.raises(NotFittedError, match="refit=False"):
+            widemargin.save(machine, "never written")
+        assert not hasattr(machine, "model_")
+        with pytest.raises(NotFittedError, match="refit=False"):
+            _ = machine.best_estimator_
+
+    def test_before_a_fit_there_is_no_machine(self, data):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            quick().predict(data[0])
+        assert not hasattr(clone(quick()), "best_estimator_")
+
+    def test_an_interrupt_leaves_all_as_it_was(self, data, monkeypatch):
+        machine = one().fit(*data)
+        before = dict(vars(machine))
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Search, "grow", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(data[0][:60], data[1][:60])
+        assert vars(machine) == before
+
+
+class TestSettings:
+    def test_a_seed_repeats_to_the_bit(self, fitted, data):
+        again = quick().fit(*data)
+        assert again.best_params_ == fitted.best_params_
+        for name in ("mean_test_score", "std_test_score"):
+            assert_array_equal(again.cv_results_[name], fitted.cv_results_[name])
+        assert_array_equal(again.decision_function(data[0]), fitted.decision_function(data[0]))
+
+    @pytest.mark.parametrize("basis", ["learned", "shared"])
+    def test_widths_are_factors_of_the_start(self, data, basis):
+        machine = quick(basis=basis, widths=(0.5, 2.0), Cs=(1.0,), max_basis=4).fit(*data)
+        assert set(machine.cv_results_["param_width"]) == {0.5, 2.0}
+        width = machine.cv_results_["param_width"][machine.best_index_]
+        other = quick(basis=basis, widths=(2.5 - width,), Cs=(1.0,), max_basis=4).fit(*data)
+        ratio = machine.best_params_["gamma"] / other.best_params_["gamma"]
+        assert_allclose(ratio, width / (2.5 - width))
+
+    def test_a_factor_of_nearly_one_is_the_scale_itself(self, data):
+        settings = {"Cs": (1.0,), "max_basis": 4, "metric": "none"}
+        named, factor = (quick(widths=(w,), **settings).fit(*data) for w in (1.0, 1 + 1e-12))
+        assert named.best_params_["gamma"] == "scale"
+        assert_allclose(
+            factor.decision_function(data[0]), named.decision_function(data[0]), atol=1e-3
+        )
+
+    def test_a_single_setting_is_not_screened(self, data):
+        machine = quick(max_basis=4, Cs=[10.0]).fit(*data)
+        assert_array_equal(machine.cv_results_["stage"], ["size"])
+        assert machine.best_params_ == {"C": 10.0, "gamma": "scale", "max_basis": 4}
+
+    def test_a_splitter_or_splits(self, data):
+        splitter = StratifiedKFold(3)
+        splits = list(splitter.split(*data))
+        masks = [(np.isin(np.arange(90), train), test) for train, test in splits]
+        by_splitter, *others = (one(cv=cv).fit(*data) for cv in (splitter, splits, masks))
+        for other in others:
+            assert_array_equal(
+                other.cv_results_["mean_test_score"], by_splitter.cv_results_["mean_test_score"]
+            )
+
+    def test_sparse_rows(self, data):
+        X = data[0] * (data[0] > 0)
+        dense, sparse = (one(Cs=(1.0, 10.0)).fit(rows, data[1]) for rows in (X, sp.csr_matrix(X)))
+        assert dense.best_params_ == sparse.best_params_
+
+    def test_few_rows_of_many(self, data, monkeypatch):
+        monkeypatch.setattr(_search, "_SCREEN_ROWS", 30)
+        machine = quick(cv=3).fit(*data)
+        assert_array_equal(machine.cv_results_["n_rows"], [30, 30, 60, 60])
+        assert np.isnan(machine.cv_results_["split2_test_score"][:2]).all()
+        assert np.isfinite(machine.cv_results_["split2_test_score"][2:]).all()
+
+    def test_a_middle_size_is_screened(self, data):
+        machine = quick(max_basis="auto", refit=False).fit(*data)
+        results = machine.cv_results_
+        sizes = results["param_max_basis"]
+        assert_array_equal(sizes[:2], [6, 6])  # 45 rows, and about 8 of them a vector
+        assert_array_equal(sizes[2:], [3, 6, 12][: len(sizes) - 2])
+
+    def test_in_a_pipeline(self, data):
+        pipeline = make_pipeline(StandardScaler(), one()).fit(*data)
+        assert pipeline.score(*data) > 0.5
+
+    def test_feature_names(self, data):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(data[0], columns=list("abcd"))
+        machine = one().fit(frame, data[1])
+        assert_array_equal(machine.feature_names_in_, list("abcd"))
+        assert_array_equal(machine.best_estimator_.feature_names_in_, list("abcd"))
+
+
+class TestWeights:
+    @pytest.mark.parametrize("cv", [2, StratifiedKFold(2)], ids=["folds", "splitter"])
+    def test_rows_without_weight_do_not_count(self, data, cv):
+        X, y = data
+        weights = np.ones(len(y))
+        weights[::5] = 0
+        wrong = np.where(weights > 0, y, (y + 1) % 3)
+        one, other = (quick(cv=cv).fit(X, labels, weights) for labels in (y, wrong))
+        if cv == 2:  # the other splits them by their labels
+            fewer = quick().fit(X[weights > 0], y[weights > 0])
+            scores = fewer.cv_results_["mean_test_score"]
+            assert_array_equal(one.cv_results_["mean_test_score"], scores)
+            assert_array_equal(one.decision_function(X), other.decision_function(X))
+        assert one.cv_results_["n_rows"].max() <= 40
+
+    def test_weights_count_in_scores(self, data):
+        X, y = data
+        seen = []
+
+        def metric(y_true, y_pred, sample_weight=None):
+            seen.append(sample_weight)
+            return float(np.average(y_true == y_pred, weights=sample_weight))
+
+        quick(scoring=make_scorer(metric)).fit(X, y, np.arange(1.0, 91.0))
+        assert all(weights is not None for weights in seen)
+        assert_array_equal(np.sort(np.concatenate(seen[:2])), np.arange(1.0, 91.0))
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"max_basis": (6, 3)}, "sizes that rise"),
+            ({"max_basis": ()}, "at least one"),
+            ({"max_basis": (0, 3)}, "1 or more"),
+            ({"max_basis": "many"}, "'auto'"),
+            ({"Cs": (1.0, -1.0)}, "Cs must be positive"),
+            ({"Cs": ()}, "Cs must be"),
+            ({"Cs": 1.0}, "sequence"),
+            ({"widths": (0.0,)}, "widths must be positive"),
+            ({"basis": "per_class"}, "basis must be one of"),
+            ({"loss": "hinge"}, "loss must be one of"),
+            ({"cv": 1}, "cv must be 2 or more"),
+            ({"cv": 40}, "fewer than the 40 folds"),
+            ({"cv": []}, "at least one split"),
+            ({"cv": [(range(60), [])]}, r"numbers of them: \[\(60, 0\)\]"),
+            ({"cv": KFold(3)}, "no row of class 0 to learn from"),
+            ({"max_basis": (3, 46)}, "max_basis=46 is more vectors than .* 45"),
+            ({"n_jobs": 0}, "n_jobs must not be 0"),
+        ],
+    )
+    def test_parameters(self, data, parameters, message):
+        X, y = data
+        machine = quick(**parameters)
+        with pytest.raises(ValueError, match=message):
+            machine.fit(X, np.sort(y))
+        assert not hasattr(machine, "classes_")
+
+    @pytest.mark.parametrize("parameters", [{"max_basis": None}, {"cv": 2.5}, {"refit": "no"}])
+    def test_types(self, data, parameters):
+        with pytest.raises(TypeError):
+            quick(**parameters).fit(*data)
+
+    def test_a_class_of_one_row(self, data):
+        keep = np.r_[np.flatnonzero(data[1] != 0), np.flatnonzero(data[1] == 0)[:1]]
+        with pytest.raises(ValueError, match="has 1 row"):
+            quick(cv=None).fit(data[0][keep], data[1][keep])
+
+    def test_weights_that_leave_one_class(self, data):
+        with pytest.raises(ValueError, match="only 1 class"):
+            quick().fit(*data, (data[1] == 2).astype(float))
+
+    def test_scoring_that_fails(self, data):
+        def broken(machine, X, y):
+            raise RuntimeError("no such thing")
+
+        with pytest.raises(ValueError, match=r"scoring failed .* no such thing"):
+            quick(scoring=broken).fit(*data)
+        for score in (np.nan, np.inf):
+            with pytest.raises(ValueError, match=f"scoring gave {score} on 45 rows"):
+                quick(scoring=lambda machine, X, y, score=score: score).fit(*data)
+
+
+class TestWarnings:
+    def test_the_search_is_silent(self, data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            quick(refit=False, basis="shared").fit(1e-9 * data[0] + 1e3, data[1])
+
+    def test_those_of_the_last_fit_name_the_line_that_called(self, data):
+        # Rows that are all equal to the kernel.
+        X = np.ones_like(data[0])
+        for basis in ("learned", "shared"):
+            with pytest.warns(UserWarning, match="equal") as caught:
+                one(basis=basis).fit(X, data[1])
+            assert [warning.filename for warning in caught] == [__file__]
+
+    def test_of_an_end_that_was_not_reached(self, data, monkeypatch):
+        fit = SparseKernelClassifier.fit
+
+        def few_steps(machine, *args):
+            return fit(machine.set_params(max_iter=1, gradient_tol=1e-12), *args)
+
+        monkeypatch.setattr(SparseKernelClassifier, "fit", few_steps)
+        with pytest.warns(ConvergenceWarning) as caught:
+            one(basis="shared").fit(*data)
+        assert [warning.filename for warning in caught] == [__file__]
+
+    def test_of_fewer_folds(self, data):
+        keep = np.r_[np.flatnonzero(data[1] != 0), np.flatnonzero(data[1] == 0)[:3]]
+        with pytest.warns(UserWarning, match="3 folds instead of 5") as caught:
+            machine = one(cv=None).fit(data[0][keep], data[1][keep])
+        assert machine.n_splits_ == 3
+        assert [warning.filename for warning in caught] == [__file__]
+
+    def test_one_that_is_an_error_leaves_nothing(self, data):
+        machine = one()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="equal"):
+                machine.fit(np.ones_like(data[0]), data[1])
+        assert not hasattr(machine, "model_")
+
+
+class Recorder:
+    """A callback that writes down what it is told, and may stop a stage or raise an error."""
+
+    def __init__(self, stop=False, error=None):
+        self.stop, self.error, self.events = stop, error, []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+        fitted = "" if fitted_estimator is None else f" {fitted_estimator.n_basis_}"
+        self.events.append(f"end {context.task_name}{fitted}")
+        if self.error is not None:
+            raise self.error
+        return self.stop
+
+
+@pytest.mark.skipif(
+    not hasattr(SparseKernelClassifierCV, "set_callbacks"), reason="needs scikit-learn 1.9"
+)
+class TestCallbacks:
+    def test_a_round_for_each_step(self, data, fitted):
+        recorder = Recorder()
+        machine = quick().set_callbacks(recorder).fit(*data)
+        search = ["begin round", "end round"] * 3  # C, and two sizes
+        last = ["begin round", f"end round {machine.n_basis_}", f"end fit {machine.n_basis_}"]
+        assert recorder.events == ["setup", "begin fit", *search, *last, "teardown"]
+        assert_array_equal(machine.decision_function(data[0]), fitted.decision_function(data[0]))
+
+    def test_a_stop_ends_the_stage(self, data):
+        machine = quick(Cs="auto").set_callbacks(Recorder(stop=True)).fit(*data)
+        assert_array_equal(machine.cv_results_["stage"], ["screen"] * 3 + ["size"])
+        assert machine.n_basis_ == 3
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("enough")], ids=repr)
+    def test_an_error_leaves_all_as_it_was(self, data, error):
+        recorder = Recorder(error=error)
+        machine = one().fit(*data).set_callbacks(recorder)
+        before = dict(vars(machine))
+        with pytest.raises((KeyboardInterrupt, ValueError)):
+            machine.fit(2 * data[0], data[1])
+        assert vars(machine) == before
+        assert recorder.events[-1] == "teardown"
+
+    def test_a_progress_bar_comes_to_its_end(self, data, capsys):
+        pytest.importorskip("rich")
+        callback = pytest.importorskip("sklearn.callback")
+        one().set_callbacks(callback.ProgressBar()).fit(*data)
+        assert "100%" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("basis", ["learned", "shared"])
+def test_the_checks_of_scikit_learn(basis, monkeypatch):
+    monkeypatch.setattr(_search, "_MOVES", 2)
+    machine = SparseKernelClassifierCV(3, basis=basis, Cs=(10.0,), widths=(1.0,), cv=2)
+    results = check_estimator(machine, on_skip=None, on_fail=None)
+    by_status = {}
+    for result in results:
+        by_status.setdefault(result["status"], set()).add(result["check_name"])
+    assert len([result for result in results if result["status"] == "passed"]) >= LEAST_CHECKS
+    assert by_status.pop("skipped", set()) <= NEEDS_AN_ENVIRONMENT_VARIABLE
+    assert set(by_status) == {"passed"}, by_status

@@ -1,0 +1,70 @@
+"""The classifier that chooses its own settings chooses as well as a search by hand."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+from widemargin.sparse_kernel import SparseKernelClassifier
+from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return (X[:600], y[:600]), (X[600:], y[600:])
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return SparseKernelClassifierCV((10, 20, 40), cv=2, random_state=0).fit(*digits[0])
+
+
+def test_a_small_machine_about_as_good_as_large_ones(fitted, digits):
+    by_hand = SparseKernelClassifier(100, basis="learned", C=3.0, random_state=0).fit(*digits[0])
+    assert fitted.score(*digits[1]) > by_hand.score(*digits[1]) - 0.02
+    assert fitted.n_basis_ <= 40
+
+
+def test_the_score_of_a_size_is_that_of_cross_validation(fitted, digits):
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    expected = cross_val_score(clone(fitted.best_estimator_), *digits[0], cv=folds)
+    assert abs(fitted.best_score_ - expected.mean()) < 0.02
+
+
+def test_the_last_fit_is_that_of_the_machine_with_these_settings(fitted, digits):
+    machine = clone(fitted.best_estimator_)
+    parameters = machine.get_params()
+    assert {name: parameters[name] for name in fitted.best_params_} == fitted.best_params_
+    assert parameters["basis"] == "learned"
+    machine.fit(*digits[0])
+    assert_array_equal(machine.basis_, fitted.basis_)
+    assert_array_equal(machine.dual_coef_, fitted.dual_coef_)
+    X = digits[1][0]
+    assert_array_equal(machine.decision_function(X), fitted.decision_function(X))
+
+
+def test_processes_change_nothing(digits):
+    X, y = digits[0][0][:100], digits[0][1][:100]
+    settings = {"max_basis": (10, 12), "Cs": (1.0, 10.0), "widths": (0.5,), "random_state": 0}
+    one, two = (SparseKernelClassifierCV(**settings, cv=2, n_jobs=n).fit(X, y) for n in (1, 2))
+    assert one.best_params_ == two.best_params_
+    for name in ("mean_test_score", "split0_test_score", "n_basis"):
+        assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+    assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_more_rows_do_not_ask_for_another_balance(digits):
+    # What the search on few rows rests on: C weighs a sum, and the prior stays as it is.
+    X, y = digits[0]
+    scores = {}
+    for n_rows in (150, 600):
+        scores[n_rows] = [
+            SparseKernelClassifier(40, basis="learned", C=C, learn_iter=20, random_state=0)
+            .fit(X[:n_rows], y[:n_rows])
+            .score(*digits[1])
+            for C in (0.01, 1.0)
+        ]
+    assert all(np.argmax(each) == 1 for each in scores.values())
