@@ -1,16 +1,17 @@
 """Handwritten digits with a capped number of basis vectors, beside what you might use instead.
 
-Four classifiers learn scikit-learn's bundled digits (8 x 8 pixels, ten classes) from one half of
+Five classifiers learn scikit-learn's bundled digits (8 x 8 pixels, ten classes) from one half of
 the rows and are judged on the other half:
 
 * SparseKernelClassifier, which may keep 60 training rows as basis vectors;
+* the same with 30 vectors that are learned;
 * SVC, which keeps as many support vectors as it wants;
 * Nystroem + LinearSVC, which draws 60 basis vectors at random;
 * a neural network with one hidden layer of 60 units.
 
 Run it with ``make demo``, or ``python examples/demo.py`` where widemargin, rich and matplotlib are
-installed. It prints a table and writes build/demo/accuracy_vs_size.png; and the machine itself,
-as a model file and as C.
+installed. It prints a table and writes to build/demo: the accuracy at each size and the vectors
+that were learned as pictures, and a machine as a model file and as C.
 """
 
 from __future__ import annotations
@@ -33,23 +34,28 @@ from sklearn.svm import SVC, LinearSVC
 
 import widemargin
 from widemargin import SparseKernelClassifier
+from widemargin.displays import BasisDisplay
 
 N_VECTORS = 60
+N_LEARNED = 30
+SIZES = (10, 15, 20, 30, 40, N_VECTORS)  # at which machines that need a fit each are compared
+CHOSEN, LEARNED = "SparseKernelClassifier", '  basis="learned"'
 FOLDER = Path("build") / "demo"
 PICTURE = FOLDER / "accuracy_vs_size.png"
+VECTORS = FOLDER / "basis_digits.png"
 
 
 def make_classifiers(size: int = N_VECTORS) -> dict[str, Any]:
-    """Return the four classifiers, three of them with a given number of vectors or units.
+    """Return the classifiers, all but SVC with a given number of vectors or units.
 
     The parameters of each were chosen by 5-fold cross-validation on the training rows alone, at
-    the size 60, from grids in which none of them is the smallest or the largest value.
+    the size 60, from grids in which none of them is the smallest or the largest value. The learned
+    basis has its defaults.
     """
     return {
         # tol=0: do not stop before there are that many vectors.
-        "SparseKernelClassifier": SparseKernelClassifier(
-            max_basis=size, C=30, gamma=0.2, tol=0, random_state=0
-        ),
+        CHOSEN: SparseKernelClassifier(max_basis=size, C=30, gamma=0.2, tol=0, random_state=0),
+        LEARNED: SparseKernelClassifier(max_basis=size, basis="learned", random_state=0),
         "SVC": SVC(C=10, gamma=0.2),
         "Nystroem + LinearSVC": make_pipeline(
             Nystroem(n_components=size, gamma=0.1, random_state=0),
@@ -84,21 +90,24 @@ def main() -> None:
     print(f"Digits: {len(y_train)} rows to learn from, {len(y_test)} to be judged by.\n")
 
     classifiers = make_classifiers()
-    show_progress(classifiers["SparseKernelClassifier"])
+    classifiers[LEARNED].set_params(max_basis=N_LEARNED)
+    show_progress(classifiers[CHOSEN])
     results = []
     for name, classifier in classifiers.items():
         fit_seconds = seconds(partial(classifier.fit, X_train, y_train))
         results.append(examine(name, classifier, fit_seconds, X_test, y_test))
-    ours = classifiers["SparseKernelClassifier"]
+    ours, learned = classifiers[CHOSEN], classifiers[LEARNED]
     results.insert(1, examine_compiled(ours, results[0], X_test))
+    results.insert(3, examine_compiled(learned, results[2], X_test))
     print_table(results)
     write_machine(ours)
 
     sizes, accuracies = accuracy_by_size(ours, X_test, y_test)
     print_curve(sizes, accuracies)
-    rivals = rivals_by_size(X_train, y_train, X_test, y_test)
-    draw(sizes, accuracies, rivals, svc=results[2])
-    print(f"\nThe same as a picture: {PICTURE}")
+    others = others_by_size(X_train, y_train, X_test, y_test)
+    draw(sizes, accuracies, others, svc=results[4])
+    draw_vectors(learned)
+    print(f"\nThe same as a picture: {PICTURE}. The vectors that were learned: {VECTORS}")
 
 
 def show_progress(classifier: SparseKernelClassifier) -> None:
@@ -147,12 +156,18 @@ def examine_compiled(
     single = [seconds(partial(predictor.predict_one, row)) for row in many_rows[:3000]]
     return replace(
         plain,
-        name="  compiled",
+        name="    compiled",
         batch_microseconds=1e6 * float(np.median(batch)) / len(many_rows),
         single_microseconds=1e6 * float(np.median(single)),
         kilobytes=plain.kilobytes / 2,  # float32
         fit_seconds=0.0,
     )
+
+
+def draw_vectors(classifier: SparseKernelClassifier) -> None:
+    """Draw the vectors that were learned as images."""
+    display = BasisDisplay.from_estimator(classifier, image_shape=(8, 8), max_vectors=N_LEARNED)
+    display.figure_.savefig(VECTORS, dpi=100)
 
 
 def write_machine(classifier: SparseKernelClassifier) -> None:
@@ -213,12 +228,14 @@ def accuracy_by_size(
     return sizes[sizes > 0], np.array(accuracies)[sizes > 0]
 
 
-def rivals_by_size(
+def others_by_size(
     X_train: np.ndarray, y_train: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
 ) -> dict[str, list[tuple[int, float]]]:
     """Return the test accuracy of the others at some sizes: for them, a fit for each."""
-    found: dict[str, list[tuple[int, float]]] = {"Nystroem + LinearSVC": [], "MLPClassifier": []}
-    for size in (10, 15, 20, 30, 40, N_VECTORS):
+    found: dict[str, list[tuple[int, float]]] = {
+        name: [] for name in (LEARNED, "Nystroem + LinearSVC", "MLPClassifier")
+    }
+    for size in SIZES:
         classifiers = make_classifiers(size)
         for name, points in found.items():
             classifier = classifiers[name].fit(X_train, y_train)
@@ -238,7 +255,7 @@ def print_curve(sizes: np.ndarray, accuracies: np.ndarray) -> None:
 def draw(
     sizes: np.ndarray,
     accuracies: np.ndarray,
-    rivals: dict[str, list[tuple[int, float]]],
+    others: dict[str, list[tuple[int, float]]],
     svc: Result,
 ) -> None:
     """Draw the curve of our fit, the others at some sizes, and SVC at its own."""
@@ -251,8 +268,9 @@ def draw(
     axes.plot(
         sizes, accuracies, "o-", markersize=4, linewidth=2, label="SparseKernelClassifier: one fit"
     )
-    for (name, points), style in zip(rivals.items(), ("^--", "s:"), strict=True):
-        axes.plot(*zip(*points, strict=True), style, markersize=6, label=f"{name}: a fit each")
+    for (name, points), style in zip(others.items(), ("*-", "^--", "s:"), strict=True):
+        label = f"{name.strip()}: a fit each"
+        axes.plot(*zip(*points, strict=True), style, markersize=7, label=label)
     label = f"SVC: {svc.size} support vectors"
     axes.plot(svc.size, svc.accuracy, "D", color="black", markersize=7, label=label)
     axes.set_xscale("log")

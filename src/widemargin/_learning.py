@@ -15,7 +15,12 @@ from sklearn.model_selection import train_test_split
 from widemargin._fitting import FRAMES_TO_CALLER
 from widemargin._machines import Problem, two_as_one
 from widemargin.kernels import Kernel, Rows
-from widemargin.solvers.learned_basis import LearnedBasis, LearnedProblem, LearnedState
+from widemargin.solvers.learned_basis import (
+    LearnedBasis,
+    LearnedProblem,
+    LearnedState,
+    UnitSolver,
+)
 from widemargin.solvers.stochastic_units import StochasticUnits
 from widemargin.solvers.unit_start import cluster_by_class, start_units
 from widemargin.solvers.units import MANY_FEATURES, Units, WorkingRows, unit_values
@@ -64,9 +69,7 @@ class LearnSettings:
             return _EPOCHS
         return _LATER if n_outputs > _MANY_CLASSES else _EARLIER
 
-    def make_solver(
-        self, n_rows: int, n_outputs: int, rng: np.random.RandomState
-    ) -> LearnedBasis | StochasticUnits:
+    def make_solver(self, n_rows: int, n_outputs: int, rng: np.random.RandomState) -> UnitSolver:
         """Return the solver."""
         shared: dict[str, Any] = {
             "max_iter": self.n_rounds(n_rows, n_outputs),

@@ -22,6 +22,7 @@ pseudo-inverses and nonlinear least squares problems whose variables separate" (
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -33,7 +34,7 @@ from scipy.optimize import minimize
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.newton import JointNewton, NewtonResult
-from widemargin.solvers.units import UnitColumns, Units, WorkingRows, unit_gradient
+from widemargin.solvers.units import UnitColumns, Units, WorkingRows, moving_parts, unit_gradient
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -58,25 +59,22 @@ class LearnedState:
 
 
 @dataclass(frozen=True)
-class LearnedBasis:
-    """Learn centres, widths and metric of Gaussian units.
+class UnitSolver(ABC):
+    """What solvers that move units have in common.
 
     Parameters
     ----------
     max_iter : int
-        Outer iterations at the most.
-    tol : float
-        Relative decrease of the objective in an outer iteration below which it ends.
+        Rounds at the most.
     gradient_tol : float
         Relative gradient in the coefficients that the last solve reaches.
     newton_steps : int
         Steps of the last solve at the most.
     patience : int
-        Outer iterations without a better score on held-out rows after which it ends.
+        Rounds without a better score on held-out rows after which it ends.
     """
 
-    max_iter: int = 40
-    tol: float = 1e-4
+    max_iter: int = 60
     gradient_tol: float = 1e-4
     newton_steps: int = 100
     patience: int = 10
@@ -85,6 +83,7 @@ class LearnedBasis:
         """Return the solver of coefficients that are to be kept."""
         return JointNewton(self.gradient_tol, max_iter=self.newton_steps)
 
+    @abstractmethod
     def solve(
         self,
         problem: LearnedProblem,
@@ -103,8 +102,34 @@ class LearnedBasis:
         held_out : callable, default=None
             Gives the score of units and coefficients on rows that are not learned from.
         before_round, after_round : callable
-            Called around every outer iteration; the second says whether to stop.
+            Called around every round; the second says whether to stop.
         """
+
+
+@dataclass(frozen=True)
+class LearnedBasis(UnitSolver):
+    """Learn centres, widths and metric of Gaussian units by variable projection.
+
+    Parameters
+    ----------
+    tol : float
+        Relative decrease of the objective in an outer iteration below which it ends.
+
+    The others are those of :class:`UnitSolver`; a round is an outer iteration.
+    """
+
+    tol: float = 1e-4
+
+    def solve(
+        self,
+        problem: LearnedProblem,
+        units: Units,
+        *,
+        held_out: Callable[[Units, Array], float] | None = None,
+        before_round: Callable[[], None] = lambda: None,
+        after_round: Callable[[LearnedState], bool] = lambda state: False,
+    ) -> LearnedState:
+        """Move the units from where they are."""
         started = time.perf_counter()
         search = _Search(problem, units)
         best, best_score, last_rise = search.best, -np.inf, 0
@@ -314,10 +339,7 @@ class _Search:
     def __init__(self, problem: LearnedProblem, units: Units) -> None:
         self._problem = problem
         self._start = units
-        metric = problem.working.metric
-        names = ["centres", "log_weights"]
-        names += [] if metric == "none" else ["log_widths"]
-        names += ["mapping"] if metric == "full" else []
+        names = moving_parts(problem.working.metric)
         self._shapes = {name: getattr(units, name).shape for name in names}
         self._newton = JointNewton(tol=1e-4, max_iter=10, max_products=40)
         self._seen: list[tuple[Array, LearnedState]] = []

@@ -21,9 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.solvers.learned_basis import LearnedProblem, LearnedState
-from widemargin.solvers.newton import JointNewton
-from widemargin.solvers.units import Units
+from widemargin.solvers.learned_basis import LearnedProblem, LearnedState, UnitSolver
+from widemargin.solvers.units import Units, moving_parts
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -39,34 +38,20 @@ _LENGTHS = {
 
 
 @dataclass(frozen=True)
-class StochasticUnits:
+class StochasticUnits(UnitSolver):
     """Learn units and coefficients together from batches of rows.
 
     Parameters
     ----------
-    max_iter : int
-        Epochs: times that all rows are seen.
     seed : int
         Of the order of the rows.
     batch_size : int
-    gradient_tol : float
-        Relative gradient in the coefficients that the solve at the end reaches.
-    newton_steps : int
-        Steps of that solve at the most.
-    patience : int
-        Epochs without a better score on held-out rows after which it ends.
+
+    The others are those of :class:`UnitSolver`; a round is an epoch, in which all rows are seen.
     """
 
-    max_iter: int = 90
     seed: int = 0
     batch_size: int = 128
-    gradient_tol: float = 1e-4
-    newton_steps: int = 100
-    patience: int = 10
-
-    def last_newton(self) -> JointNewton:
-        """Return the solver of coefficients that are to be kept."""
-        return JointNewton(self.gradient_tol, max_iter=self.newton_steps)
 
     def solve(
         self,
@@ -77,7 +62,7 @@ class StochasticUnits:
         before_round: Callable[[], None] = lambda: None,
         after_round: Callable[[LearnedState], bool] = lambda state: False,
     ) -> LearnedState:
-        """Move the units from where they are; parameters as in :class:`LearnedBasis`."""
+        """Move the units from where they are."""
         started = time.perf_counter()
         walk = _Walk(problem, units, self.batch_size, np.random.RandomState(self.seed))
         steps = self.max_iter * walk.n_batches
@@ -120,10 +105,7 @@ class _Walk:
         self._batch_size = batch_size
         self._n_rows = len(problem.working.rows)
         self.n_batches = max(1, self._n_rows // batch_size)
-        metric = problem.working.metric
-        names = ["centres", "log_weights"]
-        names += [] if metric == "none" else ["log_widths"]
-        names += ["mapping"] if metric == "full" else []
+        names = moving_parts(problem.working.metric)
         self._parameters = {name: np.array(getattr(units, name)) for name in names}
         self._units = units
         self._parameters["coefficients"] = problem.objective.zero_coefficients()

@@ -57,6 +57,13 @@ class Units:
         return np.broadcast_to(each, self.centres.shape[1])
 
 
+def moving_parts(metric: str) -> list[str]:
+    """Return the names of the parameters of units that are learned."""
+    names = ["centres", "log_weights"]
+    names += [] if metric == "none" else ["log_widths"]
+    return names + (["mapping"] if metric == "full" else [])
+
+
 class WorkingRows:
     """Rows as the units see them: standardised, and seen in few directions if they have many.
 
