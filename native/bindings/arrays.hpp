@@ -57,4 +57,13 @@ inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("widemargin._native: ") + what);
 }
 
+// Row numbers come from Python; one that is not there would be read from anywhere.
+inline void require_rows(const Array1<const std::int32_t>& chosen, std::size_t n_rows) {
+  const std::int32_t* numbers = chosen.data();
+  for (std::size_t i = 0; i < chosen.shape(0); ++i) {
+    require(numbers[i] >= 0 && static_cast<std::size_t>(numbers[i]) < n_rows,
+            "a chosen row is not there");
+  }
+}
+
 }  // namespace widemargin::bindings

@@ -115,6 +115,7 @@ void bind_loss_passes(nb::module_& m) {
         const auto rows = scored_rows<T>(loss, targets, scores, weights);
         require(features.shape(0) == scores.shape(0), "features and scores differ in rows");
         require(direction.shape(1) == scores.shape(1), "direction and scores differ in outputs");
+        require_rows(chosen, features.shape(0));
         require_same_shape(direction, out);
         const Matrix<const T> used = first_columns(features, direction.shape(0));
         const Blas& blas = scipy_blas();
@@ -146,6 +147,7 @@ void bind_row_passes(nb::module_& m) {
          int n_threads) {
         require(gradient.shape(0) == features.shape(0) && out.shape(1) == gradient.shape(1),
                 "shapes differ");
+        require_rows(chosen, features.shape(0));
         const Matrix<const T> used = first_columns(features, out.shape(0));
         const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
@@ -160,6 +162,7 @@ void bind_row_passes(nb::module_& m) {
          Array3<double> factors, int n_threads) {
         require(curvature.shape(0) == features.shape(0) && factors.shape(0) == curvature.shape(1),
                 "shapes differ");
+        require_rows(chosen, features.shape(0));
         require(factors.shape(1) == factors.shape(2), "factors are not square");
         const Matrix<const T> used = first_columns(features, factors.shape(1));
         const Blas& blas = scipy_blas();
@@ -190,6 +193,7 @@ void bind_row_passes(nb::module_& m) {
         require_same_shape(gradient, curvature);
         require(candidates.shape(0) == gradient.shape(0) && features.shape(0) == gradient.shape(0),
                 "rows differ");
+        require_rows(chosen, features.shape(0));
         require(overlap.shape(0) == count && overlap.shape(1) == count,
                 "overlap has the wrong shape");
         require(residual.shape(1) == outputs, "residual has the wrong shape");

@@ -45,6 +45,8 @@ void bind_unit_sums(nb::module_& m) {
         require(values.shape(0) == n && gradient.shape(0) == n && (!rest || rest->shape(0) == n) &&
                     (!unmapped || unmapped->shape(0) == n),
                 "rows differ");
+        require_rows(chosen, n);
+        require(dimensions > 0 || !rest, "rest without dimensions");
         require(gradient.shape(1) == coefficients.shape(1),
                 "gradient and coefficients differ in outputs");
         require(values.shape(1) == units && centres.shape(0) == units && widths.shape(0) == units &&

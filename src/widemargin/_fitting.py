@@ -47,7 +47,7 @@ class Interrupted(KeyboardInterrupt):
     """
 
     def __init__(self, estimator: Any, last_good: Any) -> None:
-        super().__init__()
+        super().__init__(estimator, last_good)  # which pickles go by
         self.estimator = estimator
         self.last_good = last_good
 

@@ -218,7 +218,7 @@ def _each_once(
 
 
 def _warn_if_all_equal(working: WorkingRows) -> None:
-    if (working.rows == working.rows[0]).all() and working.rest is None:
+    if working.all_equal:
         warnings.warn(
             "All rows of X are equal, so that only the frequencies of the classes could be "
             "learned. Check X, and its scale.",

@@ -7,9 +7,11 @@ size. :func:`fewest_within_one_standard_error` then chooses.
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
@@ -233,6 +235,21 @@ def _some(places: Places, y: Array, most: int, seed: int) -> Places:
     return np.sort(drawn[order[place_in_class < np.repeat(quota, counts)]])
 
 
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Mute warnings: the last fit says them again where they hold for that.
+
+    Only in the main thread of a process, for filters belong to the process: threads that set them
+    at the same time would leave them set for good.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _fit_and_score(
     machine: SparseKernelClassifier,
     candidate: Candidate,
@@ -250,9 +267,7 @@ def _fit_and_score(
         warm_start=True,
         n_jobs=1,
     )
-    with warnings.catch_warnings():
-        # Of no use from the search: the last fit says it again where it holds for that.
-        warnings.simplefilter("ignore")
+    with _silence():
         if not hasattr(machine, "model_"):
             machine.gamma = starting_gamma(machine, *train, factor=candidate.width)
         machine.fit(*train)
@@ -293,7 +308,13 @@ def starting_gamma(
     rng = check_random_state(machine.random_state)
     units = start_units(working, labels[used], machine.max_basis, rng)
     squared_unit = working.scale[0] ** 2 if metric == "none" else 1.0  # of distances
-    return float(factor * units.weights[0] ** 2 / squared_unit)
+    gamma = float(factor * units.weights[0] ** 2 / squared_unit)
+    if not 0.0 < gamma < np.inf:
+        raise ValueError(
+            f"Features of a spread of {working.scale[0]:.1e} have squared distances that double "
+            "precision cannot hold. Rescale X, or set metric='diagonal'."
+        )
+    return gamma
 
 
 def climb(

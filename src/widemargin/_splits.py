@@ -44,7 +44,13 @@ def make_splits(
         parts = folds.split(np.empty((len(weighed), 0)), labels[weighed])
         splits = [(weighed[train], weighed[test]) for train, test in parts]
     else:
-        parts = check_cv(cv, labels, classifier=True).split(rows, classes[labels])
+        try:
+            parts = list(check_cv(cv, labels, classifier=True).split(rows, classes[labels]))
+        except ValueError as error:
+            raise ValueError(
+                f"cv gave no splits: {error} Of a splitter that needs more than X and y, pass the "
+                "splits as a list."
+            ) from error
         splits = [(_weighed(train, weights), _weighed(test, weights)) for train, test in parts]
     if not splits or not all(len(part) for split in splits for part in split):
         found = [(len(train), len(test)) for train, test in splits]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from copy import copy
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
@@ -158,11 +157,13 @@ default="rbf"
         Weights of the classes, multiplied with ``sample_weight``.
 
     warm_start : bool, default=False
-        Whether ``fit`` starts from the vectors and coefficients of the fit before, and adds up to
-        ``max_basis`` in all. Fewer than there are is an error.
+        Whether ``fit`` starts from the vectors and coefficients of the fit before (a learned basis:
+        from vectors, widths and metric), and adds up to ``max_basis`` in all. Fewer than there are
+        is an error.
 
     random_state : int, RandomState instance or None, default=None
-        Seed for the draws of candidates. With a seed, results are the same to the bit.
+        Seed for the draws of candidates; of a learned basis, for where vectors begin, rows that
+        are held out and the order of batches. With a seed, results are the same to the bit.
 
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
@@ -206,6 +207,7 @@ default="rbf"
 
     See Also
     --------
+    SparseKernelClassifierCV : Chooses C, width and number of vectors by itself.
     sklearn.svm.SVC : Exact, one against one; the number of support vectors grows with the data.
     sklearn.kernel_approximation.Nystroem : Random basis vectors, to be followed by a linear model.
 
@@ -395,7 +397,8 @@ default="rbf"
             n_threads=thread_count(self.n_jobs),
         )
         (problem,) = self._problems(labels)
-        n_rounds = settings.n_rounds(rows.shape[0], problem.n_outputs)
+        # Rows that are equal, of no weight or held out may make the solver another.
+        n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
         progress = FitProgress(self, n_rounds, *data)
         last_good: Callable[[], Learned] | None = None
 
@@ -419,7 +422,9 @@ default="rbf"
         except KeyboardInterrupt as stop:
             if last_good is None:
                 raise
-            machine = copy(self)
+            machine = clone(self)
+            names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
+            machine.__dict__.update({name: vars(self)[name] for name in names})
             machine.__dict__.update(self._learned_attributes(last_good()))
             raise Interrupted(self, machine) from stop
         if learned.state.stopped_because == "not_finite":

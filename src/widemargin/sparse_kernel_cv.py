@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Self, TypeAlias
 
@@ -82,7 +83,8 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
         fewer where a class has fewer rows. An integer: that many stratified folds. Every class must
-        be among the rows to learn from in each split.
+        be among the rows to learn from in each split. Of splitters that need groups, pass the
+        splits: ``list(GroupKFold(5).split(X, y, groups))``.
 
     scoring : str or callable, default=None
         What is best: a name of scikit-learn's, or a callable ``scorer(machine, X, y)``, which is
@@ -113,7 +115,8 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
     best_params_ : dict
         ``C``, ``gamma`` and ``max_basis`` of the machine that was chosen.
     best_score_ : float
-        Its mean score over the splits.
+        Its mean score over the splits. Machines of the search move their vectors 20 times, by
+        variable projection; the last fit is not so limited.
     best_index_ : int
         Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
@@ -239,13 +242,11 @@ stop_reason_ :
         self._choose(search, sizes)
         if self.refit:
             progress.begin_round()
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                final = self._unfitted().fit(rows, search.y, search.weights)
+            final, told = _fit_and_listen(self._unfitted(), rows, search.y, search.weights)
             self.__dict__.update(_fit_of(final))
             progress.end_round(lambda: {})
-            for warning in caught:
-                warnings.warn(warning.message, stacklevel=1 + FRAMES_TO_CALLER)
+            for message in told:
+                warnings.warn(message, stacklevel=1 + FRAMES_TO_CALLER)
         progress.end(lambda: {})
         return self
 
@@ -355,6 +356,11 @@ stop_reason_ :
         _check_positive("widths", self.widths)
         if not (self.cv is None or hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
             check_integer("cv", self.cv, least=2)
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise ValueError(
+                f"scoring must be a name, a callable or None, got {self.scoring!r}: one score, by "
+                "which one machine is the best."
+            )
         for name in ("one_standard_error", "refit"):
             check_flag(name, getattr(self, name))
         check_jobs(self.n_jobs)
@@ -378,6 +384,21 @@ def _fit_of(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name in names}
 
 
+def _fit_and_listen(
+    machine: SparseKernelClassifier, *data: Any
+) -> tuple[SparseKernelClassifier, list[Any]]:
+    """Fit a machine; return it, and what it warned of, to be said where the user looks.
+
+    In other threads than the main one warnings go their own way: their filters are shared.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return machine.fit(*data), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        machine.fit(*data)
+    return machine, [warning.message for warning in caught]
+
+
 def _no_machine_yet() -> Any:
     """Return no attributes: during the search there is no machine of all rows."""
     return None
@@ -391,8 +412,8 @@ def _check_sizes(sizes: Any) -> None:
     if isinstance(sizes, str):
         check_choice("max_basis", sizes, ("auto",), ", an integer, or a sequence of these")
         return
-    if not isinstance(sizes, (Sequence, np.ndarray)):
-        check_integer("max_basis", sizes, least=1)
+    if np.ndim(sizes) == 0:
+        check_integer("max_basis", np.asarray(sizes)[()], least=1)
         return
     for size in sizes:
         check_integer("max_basis", size, least=1)
@@ -404,7 +425,7 @@ def _check_positive(name: str, values: Any) -> None:
     if isinstance(values, str):
         check_choice(name, values, ("auto",), ", or positive numbers")
         return
-    if not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:
+    if np.ndim(values) != 1 or len(values) == 0:
         raise ValueError(f"{name} must be 'auto' or a sequence of numbers, got {values!r}.")
     for value in values:
         check_real(name, value, positive=True)

@@ -5,6 +5,7 @@ import pickle
 import re
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -441,3 +442,36 @@ def test_the_checks_of_scikit_learn(basis, monkeypatch):
     assert len([result for result in results if result["status"] == "passed"]) >= LEAST_CHECKS
     assert by_status.pop("skipped", set()) <= NEEDS_AN_ENVIRONMENT_VARIABLE
     assert set(by_status) == {"passed"}, by_status
+
+
+def test_threads_leave_the_filters_of_warnings_alone(data):
+    before = list(warnings.filters)
+    with joblib.parallel_config(backend="threading"):
+        quick(Cs=(0.1, 1.0, 10.0), n_jobs=2).fit(*data)
+    assert warnings.filters == before
+
+
+def test_a_splitter_that_needs_groups_is_told_how(data):
+    X, y = data
+    groups = np.random.RandomState(0).permutation(len(y)) % 3
+    with pytest.raises(ValueError, match="pass the splits as a list"):
+        quick(cv=GroupKFold(3)).fit(X, y)
+    assert quick(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y).n_splits_ == 3
+
+
+@pytest.mark.parametrize("scoring", [["accuracy", "f1_macro"], {"a": "accuracy"}])
+def test_one_score_decides(scoring, data):
+    with pytest.raises(ValueError, match="scoring must be"):
+        quick(scoring=scoring).fit(*data)
+
+
+def test_arrays_of_any_kind_hold_what_to_choose_from(data):
+    fitted = quick(max_basis=np.array(3), Cs=np.array([1.0, 10.0]), widths=[1]).fit(*data)
+    assert fitted.best_params_["max_basis"] == 3
+    with pytest.raises(ValueError, match="Cs must be"):
+        quick(Cs=np.array(3.0)).fit(*data)
+
+
+def test_a_width_beyond_all_numbers_is_told(data):
+    with pytest.raises(ValueError, match="Rescale X"):
+        quick(metric="none", widths=(2.0,)).fit(data[0] * 1e200, data[1])

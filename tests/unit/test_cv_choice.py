@@ -65,6 +65,9 @@ def test_more_rows_do_not_ask_for_another_balance(digits):
             SparseKernelClassifier(40, basis="learned", C=C, learn_iter=20, random_state=0)
             .fit(X[:n_rows], y[:n_rows])
             .score(*digits[1])
-            for C in (0.01, 1.0)
+            for C in (0.01, 0.1, 1.0, 10.0, 100.0)
         ]
-    assert all(np.argmax(each) == 1 for each in scores.values())
+    few, many = scores[150], scores[600]
+    # Among those that are about as good on few rows, the one in the middle, as the search does.
+    good = np.flatnonzero(np.array(few) > max(few) - 0.01)
+    assert many[good[len(good) // 2]] > max(many) - 0.02

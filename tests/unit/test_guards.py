@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_info
 
-from widemargin import SparseKernelClassifier
+from widemargin import SparseKernelClassifier, _native
 from widemargin._threads import one_blas_thread
 from widemargin.kernels import RBF, Laplacian, Polynomial
 from widemargin.losses import BinaryLogistic, Logistic, SquaredHinge, WestonWatkins
@@ -56,6 +56,14 @@ def test_overlapping_limits_on_blas_leave_it_as_it_was():
 def test_class_numbers_out_of_range_are_refused(label):
     with pytest.raises(ValueError, match="class number"):
         WestonWatkins().gradient(np.zeros((2, 3)), np.array([0, label], dtype=np.int32))
+
+
+@pytest.mark.parametrize("row", [-1, 5, 2_000_000_000])
+def test_rows_that_are_not_there_are_refused(row):
+    features, gradient = np.ones((5, 2)), np.ones((5, 3))
+    chosen = np.array([0, row], dtype=np.int32)
+    with pytest.raises(ValueError, match="a chosen row is not there"):
+        _native.transposed_product(features, chosen, gradient, np.empty((2, 3)), 1)
 
 
 @pytest.mark.parametrize("loss", [SquaredHinge(), BinaryLogistic()], ids=lambda loss: loss.name)

@@ -1,6 +1,7 @@
 """``basis="learned"``: what may be asked of it, odd input, and that it says what it does."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import widemargin
 from widemargin import SparseKernelClassifier, load, save
+from widemargin._fitting import Interrupted
 from widemargin._learning import _without_twins, dense_rows
 from widemargin.kernels import RBF, AdaptiveRBF
 from widemargin.losses import CLASS_LOSSES
@@ -356,8 +358,9 @@ def test_one_feature(metric):
 
 
 @every_metric
-def test_rows_that_are_all_equal_are_told(metric):
-    X, y = np.full((9, 3), 0.1), np.arange(9) % 3
+@pytest.mark.parametrize("n_features", [3, 120])
+def test_rows_that_are_all_equal_are_told(metric, n_features):
+    X, y = np.full((9, n_features), 0.1), np.arange(9) % 3
     with pytest.warns(UserWarning, match="All rows of X are equal") as told:
         fitted = machine(metric=metric).fit(X, np.where(y == 2, 1, y))
     assert [warning.filename for warning in told] == [__file__]
@@ -650,9 +653,27 @@ def test_an_interrupt_offers_the_last_good_state(three_classes, tmp_path):
     assert "last_good" not in load(tmp_path / "machine").history_
 
 
+@needs_callbacks
+def test_rows_that_do_not_count_change_the_solver_but_not_the_rounds(rng, monkeypatch):
+    monkeypatch.setattr("widemargin._learning._MUCH_WORK", 20_000)
+    monkeypatch.setattr("widemargin._learning._EPOCHS", 5)
+    X, y = rng.randn(600, 3), np.arange(600) % 12
+    weights = np.where(np.arange(600) < 24, 1.0, 0.0)
+    many = {"max_basis": 12, "learn_iter": "auto", "tol": 0}
+    recorder = Recorder()
+    fitted = machine(**many).set_callbacks(recorder).fit(X, y, weights)
+    assert recorder.begun == len(fitted.history_["objective"]) > 5
+
+
+def test_what_an_interrupt_offers_survives_a_pickle():
+    stop = pickle.loads(pickle.dumps(Interrupted("estimator", "last good")))
+    assert (stop.estimator, stop.last_good) == ("estimator", "last good")
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("solver", ["projection", "adam"])
 def test_a_gradient_that_is_no_number_ends_at_the_last_good_state(
-    solver, three_classes, monkeypatch
+    solver, early_stopping, three_classes, monkeypatch, tmp_path
 ):
     X, y = three_classes
     true, calls = learned_basis.unit_gradient, []
@@ -664,10 +685,11 @@ def test_a_gradient_that_is_no_number_ends_at_the_last_good_state(
 
     monkeypatch.setattr(learned_basis, "unit_gradient", failing)
     with pytest.warns(ConvergenceWarning, match="not finite"):
-        fitted = machine(4, solver=solver).fit(X, y)
+        fitted = machine(4, solver=solver, early_stopping=early_stopping).fit(X, y)
     assert fitted.stop_reason_ == "not_finite"
+    save(fitted, tmp_path / "machine")
     assert np.isfinite(fitted.decision_function(X)).all()
-    assert fitted.score(X, y) > 0.8
+    assert fitted.score(X, y) > 0.7
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
@@ -685,8 +707,10 @@ def test_ctrl_c_ends_a_long_fit():
         try:
             machine.fit(X, y)
         except KeyboardInterrupt:
-            new = sorted(set(vars(machine)) - set(before) - {"history_"})
-            print("as before" if not new else new, flush=True)
+            new = sorted(set(vars(machine)) - set(before))
+            # The first round may not have come to its end yet.
+            good = new == [] or new == ["history_"] and machine.history_["last_good"].n_basis_
+            print("as before" if good else new, flush=True)
     """
     run = [sys.executable, "-c", textwrap.dedent(program)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as child:

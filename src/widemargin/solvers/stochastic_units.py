@@ -76,6 +76,9 @@ class StochasticUnits(UnitSolver):
             history["seconds"].append(time.perf_counter() - started)
             history["gradient"].append(np.nan)
             if not np.isfinite(value):
+                if held_out is not None:
+                    history.setdefault("validation_score", []).append(np.nan)
+                after_round(replace(walk.last_good, history=history))
                 reason = "not_finite"
                 break
             if held_out is not None:

@@ -80,6 +80,7 @@ class WorkingRows:
         self.metric = metric
         self.mean = self.share @ rows.astype(np.float64)
         spread = _spread(rows, self.mean, self.share)
+        self.all_equal = not spread.any()
         if metric == "none":
             # Where a common width serves all features, what sets them apart is part of the data.
             spread = np.full_like(spread, np.hypot.reduce(spread))
