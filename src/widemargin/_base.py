@@ -132,7 +132,8 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
-        scores = self._scores(X)
+        # In double: in single precision a probability near 1 would be 1.
+        scores = self._scores(X).astype(np.float64, copy=False)
         return self._readout().log_probabilities(scores)
 
     def _scores(self, X: Any) -> Array:

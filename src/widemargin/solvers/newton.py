@@ -147,6 +147,8 @@ def line_search(
     if not start_slope < 0.0:
         return 0.0
     rounding = 4.0 * float(np.finfo(objective.dtype).eps) * abs(value)
+    if abs(start_slope) < 1e-3 * rounding:
+        rounding = 0.0  # there is nothing to be gained
     low, high, length = 0.0, np.inf, 1.0
     best, least = 0.0, value
     for _ in range(30):
