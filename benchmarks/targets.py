@@ -70,7 +70,7 @@ LARGER_SIZES = {
     ("sparse", "satimage.scale"): (68, 136),
     ("sparse", "usps"): (166,),
     ("learned", "usps"): (140,),
-    ("learned", "pendigits"): (80,),
+    ("learned", "pendigits"): (60, 70, 80),
     ("learned", "segment.scale"): (38,),
 }
 
