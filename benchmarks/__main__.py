@@ -79,13 +79,15 @@ def _options() -> argparse.Namespace:
 
 
 def _tune(part: str, wanted: list[str], models: list[str]) -> None:
-    plan, names = (
-        (plans.learned, LEARNED_SIZES) if part == "learned" else (plans.selected, TUNED_SIZES)
-    )
-    for name in wanted:
-        if name in names:
-            sizes_of = {model: sizes for model, sizes in plan(name).items() if model in models}
-            tune_all(plans.rows_to_tune_on(name), sizes_of)
+    is_learned = part.startswith("learned")
+    for plan, names, belongs in (
+        (plans.selected, TUNED_SIZES, not is_learned),
+        (plans.learned, LEARNED_SIZES, is_learned or part == "all"),
+    ):
+        for name in wanted:
+            if belongs and name in names:
+                sizes_of = {model: sizes for model, sizes in plan(name).items() if model in models}
+                tune_all(plans.rows_to_tune_on(name), sizes_of)
 
 
 if __name__ == "__main__":

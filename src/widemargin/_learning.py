@@ -16,6 +16,7 @@ from widemargin._fitting import FRAMES_TO_CALLER
 from widemargin._machines import Problem, two_as_one
 from widemargin.kernels import Kernel, Rows
 from widemargin.solvers.learned_basis import (
+    Hooks,
     LearnedBasis,
     LearnedProblem,
     LearnedState,
@@ -181,10 +182,10 @@ def learn(
     state = solver.solve(
         problem_of(len(units.centres)),
         units,
-        held_out=held_out,
-        before_round=before_round,
-        after_round=lambda state: after_round(
-            lambda: Learned.of(working, state, settings.fit_intercept)
+        Hooks(
+            held_out,
+            before_round,
+            lambda state: after_round(lambda: Learned.of(working, state, settings.fit_intercept)),
         ),
     )
     merged = _without_twins(state, settings.fit_intercept)

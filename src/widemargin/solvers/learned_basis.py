@@ -59,6 +59,74 @@ class LearnedState:
 
 
 @dataclass(frozen=True)
+class Hooks:
+    """What a solver calls on its way.
+
+    Attributes
+    ----------
+    held_out : callable or None
+        Gives the score of units and coefficients on rows that are not learned from.
+    before_round, after_round : callable
+        Called around every round; the second says whether to stop.
+    """
+
+    held_out: Callable[[Units, Array], float] | None = None
+    before_round: Callable[[], None] = lambda: None
+    after_round: Callable[[LearnedState], bool] = lambda state: False
+
+
+NO_HOOKS = Hooks()
+
+
+class Rounds:
+    """The record of the rounds, and of the best of them on held-out rows.
+
+    Parameters
+    ----------
+    hooks : Hooks
+    patience : int
+        Rounds without a better score on held-out rows after which it ends.
+    """
+
+    def __init__(self, hooks: Hooks, patience: int) -> None:
+        self._hooks, self._patience = hooks, patience
+        self._started = time.perf_counter()
+        self._best_score, self._last_rise = -np.inf, 0
+        self.best: LearnedState | None = None  # only where rows are held out
+        self.history: dict[str, list[float]] = {"objective": [], "seconds": [], "gradient": []}
+
+    def __len__(self) -> int:
+        return len(self.history["objective"])
+
+    def begin(self) -> None:
+        """Begin a round."""
+        self._hooks.before_round()
+
+    def end(self, state: LearnedState, *, failed: bool = False) -> str:
+        """End a round; return why it was the last, or nothing.
+
+        One that failed has no objective and no score, and ``state`` is the one before.
+        """
+        held_out = self._hooks.held_out
+        record = {
+            "objective": np.nan if failed else state.objective,
+            "seconds": time.perf_counter() - self._started,
+            "gradient": state.gradient,
+        }
+        if held_out is not None:
+            score = np.nan if failed else held_out(state.units, state.coefficients)
+            record["validation_score"] = score
+            if score > self._best_score:
+                self.best, self._best_score, self._last_rise = state, score, len(self) + 1
+        for name, value in record.items():
+            self.history.setdefault(name, []).append(value)
+        if self._hooks.after_round(replace(state, history=self.history)):
+            return "callback"
+        waited = len(self) - self._last_rise
+        return "early_stopping" if held_out is not None and waited >= self._patience else ""
+
+
+@dataclass(frozen=True)
 class UnitSolver(ABC):
     """What solvers that move units have in common.
 
@@ -84,26 +152,8 @@ class UnitSolver(ABC):
         return JointNewton(self.gradient_tol, max_iter=self.newton_steps)
 
     @abstractmethod
-    def solve(
-        self,
-        problem: LearnedProblem,
-        units: Units,
-        *,
-        held_out: Callable[[Units, Array], float] | None = None,
-        before_round: Callable[[], None] = lambda: None,
-        after_round: Callable[[LearnedState], bool] = lambda state: False,
-    ) -> LearnedState:
-        """Move the units from where they are.
-
-        Parameters
-        ----------
-        problem : LearnedProblem
-        units : Units
-        held_out : callable, default=None
-            Gives the score of units and coefficients on rows that are not learned from.
-        before_round, after_round : callable
-            Called around every round; the second says whether to stop.
-        """
+    def solve(self, problem: LearnedProblem, units: Units, hooks: Hooks = NO_HOOKS) -> LearnedState:
+        """Move the units from where they are."""
 
 
 @dataclass(frozen=True)
@@ -120,59 +170,29 @@ class LearnedBasis(UnitSolver):
 
     tol: float = 1e-4
 
-    def solve(
-        self,
-        problem: LearnedProblem,
-        units: Units,
-        *,
-        held_out: Callable[[Units, Array], float] | None = None,
-        before_round: Callable[[], None] = lambda: None,
-        after_round: Callable[[LearnedState], bool] = lambda state: False,
-    ) -> LearnedState:
+    def solve(self, problem: LearnedProblem, units: Units, hooks: Hooks = NO_HOOKS) -> LearnedState:
         """Move the units from where they are."""
-        started = time.perf_counter()
         search = _Search(problem, units)
-        best, best_score, last_rise = search.best, -np.inf, 0
-        history: dict[str, list[float]] = {"objective": [], "seconds": [], "gradient": []}
+        rounds = Rounds(hooks, self.patience)
         reason = ""
-
-        def end_round(current: LearnedState) -> bool:
-            nonlocal best, best_score, last_rise
-            record = {
-                "objective": current.objective,
-                "seconds": time.perf_counter() - started,
-                "gradient": current.gradient,
-            }
-            if held_out is not None:
-                score = record["validation_score"] = held_out(current.units, current.coefficients)
-                if score > best_score:
-                    best, best_score, last_rise = current, score, len(history["objective"]) + 1
-            for name, value in record.items():
-                history.setdefault(name, []).append(value)
-            return after_round(replace(current, history=history))
 
         def after_iteration(intermediate_result: Any) -> None:
             nonlocal reason
             current = search.at(intermediate_result.x)
-            before = history["objective"][-1:]
-            asked = end_round(current)
-            number = len(history["objective"])
+            before = rounds.history["objective"][-1:]
+            reason = rounds.end(current)
             least = self.tol * abs(current.objective)
-            if asked:
-                reason = "callback"
-            elif search.ended_at_no_number:
+            if search.ended_at_no_number and reason != "callback":
                 reason = "not_finite"  # however short the step
-            elif held_out is not None and number - last_rise >= self.patience:
-                reason = "early_stopping"
-            elif self.tol > 0 and before and before[0] - current.objective < least:
+            elif not reason and self.tol > 0 and before and before[0] - current.objective < least:
                 reason = "tol"
-            elif number >= self.max_iter:
+            elif not reason and len(rounds) >= self.max_iter:
                 reason = "learn_iter"
             if reason:
                 raise StopIteration
-            before_round()
+            rounds.begin()
 
-        before_round()
+        rounds.begin()
         # The stopping rules of L-BFGS-B are for another scale than the objective's.
         options: dict[str, Any] = {"ftol": 0.0, "gtol": 0.0, "maxcor": _MEMORY}
         options |= {"maxiter": self.max_iter, "maxfun": 3 * self.max_iter}
@@ -191,13 +211,15 @@ class LearnedBasis(UnitSolver):
             )
         if not reason:
             # It found nothing lower, or took too long about it, in a round that has begun.
-            end_round(search.best)
+            rounds.end(search.best)
             reason = "learn_iter" if ended.status == _OUT_OF_TRIALS else "tol"
             reason = "not_finite" if search.ended_at_no_number else reason
-        chosen = best if held_out is not None else search.best
-        state = problem.finish(chosen, self.last_newton())
+        state = problem.finish(rounds.best or search.best, self.last_newton())
         return replace(
-            state, history=history, n_iter=search.n_iter + state.n_iter, stopped_because=reason
+            state,
+            history=rounds.history,
+            n_iter=search.n_iter + state.n_iter,
+            stopped_because=reason,
         )
 
 

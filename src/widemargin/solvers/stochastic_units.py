@@ -13,15 +13,20 @@ Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.solvers.learned_basis import LearnedProblem, LearnedState, UnitSolver
+from widemargin.solvers.learned_basis import (
+    NO_HOOKS,
+    Hooks,
+    LearnedProblem,
+    LearnedState,
+    Rounds,
+    UnitSolver,
+)
 from widemargin.solvers.units import Units, moving_parts
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -53,48 +58,24 @@ class StochasticUnits(UnitSolver):
     seed: int = 0
     batch_size: int = 128
 
-    def solve(
-        self,
-        problem: LearnedProblem,
-        units: Units,
-        *,
-        held_out: Callable[[Units, Array], float] | None = None,
-        before_round: Callable[[], None] = lambda: None,
-        after_round: Callable[[LearnedState], bool] = lambda state: False,
-    ) -> LearnedState:
+    def solve(self, problem: LearnedProblem, units: Units, hooks: Hooks = NO_HOOKS) -> LearnedState:
         """Move the units from where they are."""
-        started = time.perf_counter()
         walk = _Walk(problem, units, self.batch_size, np.random.RandomState(self.seed))
         steps = self.max_iter * walk.n_batches
-        history: dict[str, list[float]] = {"objective": [], "seconds": [], "gradient": []}
-        best, best_score, last_rise, reason = walk.state(np.nan), -np.inf, 0, "learn_iter"
+        rounds = Rounds(hooks, self.patience)
+        reason = ""
         for epoch in range(self.max_iter):
-            before_round()
+            rounds.begin()
             value = walk.epoch(epoch * walk.n_batches, steps)
-            state = walk.state(value)
-            history["objective"].append(value)
-            history["seconds"].append(time.perf_counter() - started)
-            history["gradient"].append(np.nan)
             if not np.isfinite(value):
-                if held_out is not None:
-                    history.setdefault("validation_score", []).append(np.nan)
-                after_round(replace(walk.last_good, history=history))
+                rounds.end(walk.last_good, failed=True)
                 reason = "not_finite"
                 break
-            if held_out is not None:
-                score = held_out(state.units, state.coefficients)
-                history.setdefault("validation_score", []).append(score)
-                if score > best_score:
-                    best, best_score, last_rise = state, score, epoch
-            if after_round(replace(state, history=history)):
-                reason = "callback"
+            reason = rounds.end(walk.state(value))
+            if reason:
                 break
-            if held_out is not None and epoch - last_rise >= self.patience:
-                reason = "early_stopping"
-                break
-        chosen = best if held_out is not None and np.isfinite(best_score) else walk.last_good
-        ended = problem.finish(chosen, self.last_newton())
-        return replace(ended, history=history, stopped_because=reason)
+        ended = problem.finish(rounds.best or walk.last_good, self.last_newton())
+        return replace(ended, history=rounds.history, stopped_because=reason or "learn_iter")
 
 
 class _Walk:
