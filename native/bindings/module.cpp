@@ -5,6 +5,7 @@
 #include "widemargin/vector_code.hpp"
 
 namespace widemargin::bindings {
+void bind_duals(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_machines(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
@@ -17,6 +18,7 @@ NB_MODULE(_native, m) {
   m.attr("has_threads") = widemargin::has_threads();
   m.attr("instruction_set") = widemargin::instruction_sets().front()->name;
   widemargin::bindings::bind_kernels(m);
+  widemargin::bindings::bind_duals(m);
   widemargin::bindings::bind_machines(m);
   widemargin::bindings::bind_passes(m);
   widemargin::bindings::bind_units(m);

@@ -39,6 +39,15 @@ struct TargetInput<SignedTargets> {
   }
 };
 
+template <>
+struct TargetInput<RealTargets> {
+  using Array = Array2<const double>;
+  static RealTargets view(const Array& array, std::size_t outputs) {
+    require(array.shape(1) == outputs, "targets and scores differ in outputs");
+    return {array.data()};
+  }
+};
+
 template <class Loss>
 using TargetArray = typename TargetInput<typename Loss::Targets>::Array;
 
@@ -190,7 +199,9 @@ void bind_row_passes(nb::module_& m) {
          Array2<const T> gradient, Array2<const T> curvature, Array2<const double> overlap,
          Array2<const double> residual, Array2<double> slope, Array3<double> bend, int n_threads) {
         const std::size_t count = candidates.shape(1), outputs = gradient.shape(1);
-        require_same_shape(gradient, curvature);
+        require(gradient.shape(0) == curvature.shape(0) &&
+                    (curvature.shape(1) == outputs || curvature.shape(1) == 1),
+                "curvature has the wrong shape");
         require(candidates.shape(0) == gradient.shape(0) && features.shape(0) == gradient.shape(0),
                 "rows differ");
         require_rows(chosen, features.shape(0));
@@ -198,8 +209,9 @@ void bind_row_passes(nb::module_& m) {
                 "overlap has the wrong shape");
         require(residual.shape(1) == outputs, "residual has the wrong shape");
         require(slope.shape(0) == outputs && slope.shape(1) == count, "slope has the wrong shape");
-        require(bend.shape(0) == outputs && bend.shape(1) == count && bend.shape(2) == count,
-                "bend: wrong shape");
+        require(
+            bend.shape(0) == curvature.shape(1) && bend.shape(1) == count && bend.shape(2) == count,
+            "bend: wrong shape");
         const CandidateProblem<T> problem{first_columns(features, residual.shape(0)),
                                           as_matrix(candidates),
                                           as_matrix(gradient),
@@ -229,12 +241,14 @@ void bind_passes(nb::module_& m) {
   nb::class_<Logistic>(m, "Logistic").def(nb::init<>());
   nb::class_<SquaredHinge>(m, "SquaredHinge").def(nb::init<>());
   nb::class_<BinaryLogistic>(m, "BinaryLogistic").def(nb::init<>());
+  nb::class_<SquaredError>(m, "SquaredError").def(nb::init<>());
 
   bind_loss<WestonWatkins>(m);
   bind_loss<CrammerSinger>(m);
   bind_loss<Logistic>(m);
   bind_loss<SquaredHinge>(m);
   bind_loss<BinaryLogistic>(m);
+  bind_loss<SquaredError>(m);
   bind_row_passes<float>(m);
   bind_row_passes<double>(m);
 

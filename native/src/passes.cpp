@@ -305,7 +305,7 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
   std::vector<double> slopes(count * k);
   transposed_product(problem.candidates, chosen, problem.gradient, slopes.data(), blas, n_threads);
 
-  for_each_index(k, n_threads, [&](std::size_t r) {
+  for_each_index(problem.curvature.columns, n_threads, [&](std::size_t r) {
     // One Gram matrix of features and candidates side by side; eliminating the features leaves the
     // model.
     std::vector<double> matrix(all * all);
@@ -324,15 +324,20 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
     blas.forward_solve(columns, count, features_part, all, cross, all);
     blas.subtract_outer(count, columns, cross, own, all);
 
-    std::vector<double> residual(columns);
-    for (std::size_t j = 0; j < columns; ++j) residual[j] = problem.residual.row(j)[r];
-    blas.forward_solve(columns, 1, features_part, all, residual.data(), columns);
     for (std::size_t i = 0; i < count; ++i) {
-      double sum = slopes[i * k + r];
-      for (std::size_t j = 0; j < columns; ++j) sum -= cross[i * all + j] * residual[j];
-      slope[r * count + i] = sum;
       for (std::size_t j = 0; j <= i; ++j) {
         bend[(r * count + i) * count + j] = bend[(r * count + j) * count + i] = own[i * all + j];
+      }
+    }
+    const bool serves_all = problem.curvature.columns == 1;
+    std::vector<double> residual(columns);
+    for (std::size_t output = serves_all ? 0 : r; output < (serves_all ? k : r + 1); ++output) {
+      for (std::size_t j = 0; j < columns; ++j) residual[j] = problem.residual.row(j)[output];
+      blas.forward_solve(columns, 1, features_part, all, residual.data(), columns);
+      for (std::size_t i = 0; i < count; ++i) {
+        double sum = slopes[i * k + output];
+        for (std::size_t j = 0; j < columns; ++j) sum -= cross[i * all + j] * residual[j];
+        slope[output * count + i] = sum;
       }
     }
   });
@@ -353,6 +358,7 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
   WIDEMARGIN_INSTANTIATE_LOSS(T, Logistic)                                                       \
   WIDEMARGIN_INSTANTIATE_LOSS(T, SquaredHinge)                                                   \
   WIDEMARGIN_INSTANTIATE_LOSS(T, BinaryLogistic)                                                 \
+  WIDEMARGIN_INSTANTIATE_LOSS(T, SquaredError)                                                   \
   template void scores<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int);        \
   template void transposed_product<T>(Matrix<const T>, RowIndices, Matrix<const T>, double*,     \
                                       const Blas&, int);                                         \

@@ -335,6 +335,11 @@ void largest(const T* scores, std::size_t rows, std::size_t columns, std::size_t
   }
 }
 
+void add_scaled(const float* __restrict values, double factor, double* __restrict sums,
+                std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sums[i] += factor * static_cast<double>(values[i]);
+}
+
 template <class T>
 constexpr VectorCode<T> all_code() {
   return {{kLanes<T>, kHalf<T>},         add_up<Product, T>, add_up<SquaredDifference, T>,
@@ -346,6 +351,6 @@ constexpr VectorCode<T> all_code() {
 
 extern const InstructionSet WIDEMARGIN_INSTRUCTION_SET;
 constexpr InstructionSet WIDEMARGIN_INSTRUCTION_SET = {WIDEMARGIN_NAME, all_code<float>(),
-                                                       all_code<double>()};
+                                                       all_code<double>(), add_scaled};
 
 }  // namespace widemargin

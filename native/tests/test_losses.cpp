@@ -18,6 +18,8 @@ constexpr std::size_t kOutputs[] = {1, 2, 3, 70};
 
 template <class Loss>
 constexpr bool has_classes = std::is_same_v<typename Loss::Targets, ClassTargets>;
+template <class Loss>
+constexpr bool has_numbers = std::is_same_v<typename Loss::Targets, RealTargets>;
 
 std::string name_of(const WestonWatkins&) { return "Weston-Watkins"; }
 std::string name_of(const CrammerSinger& loss) {
@@ -26,6 +28,7 @@ std::string name_of(const CrammerSinger& loss) {
 std::string name_of(const Logistic&) { return "logistic"; }
 std::string name_of(const SquaredHinge&) { return "squared hinge"; }
 std::string name_of(const BinaryLogistic&) { return "binary logistic"; }
+std::string name_of(const SquaredError&) { return "squared error"; }
 
 // A loss with the target of one row.
 template <class Loss>
@@ -33,15 +36,20 @@ struct Judge {
   Loss loss;
   std::vector<std::int32_t> label;
   std::vector<std::int8_t> signs;
+  std::vector<double> numbers;
 
-  Judge(const Loss& a_loss, std::size_t k, Random& random) : loss(a_loss), label(1), signs(k) {
+  Judge(const Loss& a_loss, std::size_t k, Random& random)
+      : loss(a_loss), label(1), signs(k), numbers(k) {
     label[0] = static_cast<std::int32_t>(random.below(k));
     for (std::int8_t& sign : signs) sign = random.below(2) == 0 ? 1 : -1;
+    if (has_numbers<Loss>) numbers = random.values<double>(k, -3, 3);
   }
 
   auto target() const {
     if constexpr (has_classes<Loss>) {
       return ClassTargets{label.data()}(0, signs.size());
+    } else if constexpr (has_numbers<Loss>) {
+      return RealTargets{numbers.data()}(0, numbers.size());
     } else {
       return SignedTargets{signs.data()}(0, signs.size());
     }
@@ -80,6 +88,7 @@ void for_each_loss(const Function& function) {
   function(Logistic{});
   function(SquaredHinge{});
   function(BinaryLogistic{});
+  function(SquaredError{});
 }
 
 // Calls function(judge, scores) for each loss, number of outputs and kind of scores: small ones,
@@ -223,6 +232,7 @@ TEST("at a tie of all outputs the derivatives hold, and equal outputs are treate
       Judge judge(loss, k, random);
       judge.label[0] = 0;
       std::fill(judge.signs.begin(), judge.signs.end(), std::int8_t{-1});
+      std::fill(judge.numbers.begin(), judge.numbers.end(), -1.0);
       const std::vector<double> f(k, 0.0), g = judge.gradient(f), h = judge.hessian_diagonal(f);
       for (std::size_t c = 1; c < k; ++c) {
         CHECK_NEAR(g[c], g[k - 1], 1e-14);
@@ -288,6 +298,15 @@ TEST("hinge values are those of their formulas") {
   Judge hinge(SquaredHinge{}, 4, random);
   hinge.signs = {1, -1, -1, 1};
   CHECK_NEAR(hinge.value(f), 0.5 * (0.5 * 0.5 + 2 * 2), 1e-15);
+}
+
+TEST("the squared error is that of its formula, whatever the numbers") {
+  Random random(4);
+  Judge judge(SquaredError{}, 3, random);
+  judge.numbers = {0.5, -3, 1e6};
+  const std::vector<double> f = {1, -1, 1e6}, g = judge.gradient(f);
+  CHECK_NEAR(judge.value(f), 0.5 * (0.5 * 0.5 + 2 * 2), 1e-15);
+  CHECK(g[0] == 0.5 && g[1] == 2 && g[2] == 0);
 }
 
 // ---- Crammer-Singer

@@ -209,6 +209,7 @@ struct Problem {
   std::vector<T> weights;
   std::vector<std::int32_t> labels;
   std::vector<std::int8_t> signs;
+  std::vector<double> numbers;
 
   Problem(const Loss& a_loss, const Shape& a_shape, Random random)
       : shape(a_shape),
@@ -223,6 +224,7 @@ struct Problem {
       labels.push_back(static_cast<std::int32_t>(random.below(shape.outputs)));
       for (std::size_t c = 0; c < shape.outputs; ++c) {
         signs.push_back(random.below(2) == 0 ? 1 : -1);
+        numbers.push_back(0.7 * signs.back());
       }
       if (i % 3 == 1) satisfy(i);
     }
@@ -241,6 +243,8 @@ struct Problem {
   typename Loss::Targets targets() const {
     if constexpr (std::is_same_v<typename Loss::Targets, ClassTargets>) {
       return {labels.data()};
+    } else if constexpr (std::is_same_v<typename Loss::Targets, RealTargets>) {
+      return {numbers.data()};
     } else {
       return {signs.data()};
     }
@@ -278,6 +282,7 @@ void for_each_problem_of(const Function& function) {
     run("logistic", Logistic{});
     run("squared hinge", SquaredHinge{});
     run("binary logistic", BinaryLogistic{});
+    run("squared error", SquaredError{});
   }
 }
 
@@ -772,6 +777,29 @@ TEST("candidate_model: slope and curvature of candidates, the features solved fo
       }
     }
   });
+}
+
+TEST("candidate_model: a single column of curvature serves all outputs") {
+  constexpr std::size_t n = 300, columns = 6, k = 4, count = 3;
+  const Problem<double, WestonWatkins> problem({}, {n, columns, k}, Random(18));
+  const Padded<double> one = random_curvature<double>(n, 1);
+  Padded<double> repeated = random_curvature<double>(n, k);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t r = 0; r < k; ++r) repeated(i, r) = one(i, 0);
+  }
+  Random random(19);
+  const Padded<double> candidates(n, count, 1, random, -1, 1);
+  const Padded<double> residual(columns, k, 0, random, -1, 1);
+  const Numbers overlap = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const auto ask = [&](Matrix<const double> curvature) {
+    Numbers slope(k * count), bend(curvature.columns * count * count);
+    candidate_model<double>({problem.features.view(), candidates.view(), problem.moved.view(),
+                             curvature, contiguous(overlap.data(), count, count), residual.view()},
+                            problem.all_rows(), slope.data(), bend.data(), reference_blas(), 2);
+    return joined({slope, bend});
+  };
+  const Numbers alone = ask(one.view()), each = ask(std::as_const(repeated).view());
+  for (std::size_t i = 0; i < alone.size(); ++i) CHECK_NEAR(alone[i], each[i], 1e-12);
 }
 
 }  // namespace

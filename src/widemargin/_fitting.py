@@ -82,13 +82,15 @@ class FitProgress:
     Parameters
     ----------
     estimator : the estimator whose ``fit`` this is
-    max_rounds : int
-        Rounds that the fit takes at the most.
+    max_rounds : int or None
+        Rounds that the fit takes at the most; None if nobody knows.
     X, y : the training data, handed to callbacks that score
     sample_weight : array-like or None
     """
 
-    def __init__(self, estimator: Any, max_rounds: int, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(
+        self, estimator: Any, max_rounds: int | None, X: Any, y: Any, sample_weight: Any
+    ) -> None:
         self._estimator = estimator
         metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
         self._data = {"X": X, "y": y, "metadata": metadata}

@@ -278,6 +278,7 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
     ----------
     slope : ndarray of shape (n_outputs, n_candidates)
     bend : ndarray of shape (n_outputs, n_candidates, n_candidates)
+        Of shape (1, n_candidates, n_candidates) where it is the same for all outputs.
     overlap : ndarray of shape (n_candidates, n_candidates)
         Inner products of the candidates, to keep near duplicates of the chosen ones out.
     count : int
@@ -288,10 +289,10 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
     positions : ndarray of the chosen candidates, in order
     """
     slope = slope.copy()
-    n_outputs, n_candidates = slope.shape
+    n_candidates = slope.shape[1]
     left = np.einsum("rii->ri", bend).copy()
     outside = np.ones(n_candidates)  # squared length outside the span of the chosen ones
-    eliminated = np.empty((n_outputs, 0, n_candidates))
+    eliminated = np.empty((len(bend), 0, n_candidates))
     spanned = np.empty((0, n_candidates))
     positions: list[int] = []
     while len(positions) < count:

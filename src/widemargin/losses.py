@@ -22,13 +22,15 @@ class Loss(ABC):
     """A convex loss of one row of scores, once differentiable.
 
     Scores are arrays of shape (n_rows, n_outputs), float32 or float64. Targets are what
-    ``encode`` makes of class numbers.
+    ``encode`` makes of class numbers; :class:`SquaredError` takes any numbers.
     """
 
     name: ClassVar[str]
     gives_probabilities: ClassVar[bool] = False
     # Whether only differences of a row's scores count, so that a common shift changes nothing.
     compares_outputs: ClassVar[bool] = False
+    # Whether every output curves the same at all scores, so that one Gram matrix serves them all.
+    curves_alike: ClassVar[bool] = False
 
     @abstractmethod
     def native(self) -> Any:
@@ -71,6 +73,13 @@ class Loss(ABC):
         return gradient, curvature
 
 
+def _signs(labels: npt.NDArray[np.intp], n_outputs: int, dtype: Any) -> Array:
+    signs = np.full((len(labels), n_outputs), -1, dtype=dtype)
+    inside = labels < n_outputs
+    signs[np.flatnonzero(inside), labels[inside]] = 1
+    return signs
+
+
 class _ClassLoss(Loss):
     """A loss of the scores of all classes, of which one is right."""
 
@@ -86,10 +95,7 @@ class _SignedLoss(Loss):
 
     def encode(self, labels: npt.NDArray[np.intp], n_outputs: int) -> Array:
         """Return +1 for the output of the class, -1 for the others."""
-        signs = np.full((len(labels), n_outputs), -1, dtype=np.int8)
-        inside = labels < n_outputs
-        signs[np.flatnonzero(inside), labels[inside]] = 1
-        return signs
+        return _signs(labels, n_outputs, np.int8)
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,25 @@ class BinaryLogistic(_SignedLoss):
         return _native.BinaryLogistic()
 
 
+@dataclass(frozen=True)
+class SquaredError(Loss):
+    """Squared error of independent outputs, ``1/2 sum_c (f_c - t_c)^2``.
+
+    Targets t are any numbers, float64 of the shape of the scores: those of another machine, say.
+    """
+
+    name = "squared_error"
+    curves_alike = True
+
+    def native(self) -> Any:
+        """Return the native loss."""
+        return _native.SquaredError()
+
+    def encode(self, labels: npt.NDArray[np.intp], n_outputs: int) -> Array:
+        """Return +1 for the output of the class, -1 for the others."""
+        return _signs(labels, n_outputs, np.float64)
+
+
 CLASS_LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (WestonWatkins, CrammerSinger, Logistic)
 }
@@ -175,7 +200,14 @@ CLASS_LOSSES: dict[str, type[Loss]] = {
 
 def all_losses() -> list[Loss]:
     """Return one of every loss, for tests that walk them."""
-    return [WestonWatkins(), CrammerSinger(), Logistic(), SquaredHinge(), BinaryLogistic()]
+    return [
+        WestonWatkins(),
+        CrammerSinger(),
+        Logistic(),
+        SquaredHinge(),
+        BinaryLogistic(),
+        SquaredError(),
+    ]
 
 
 def one_against_rest(loss: Loss) -> Loss:

@@ -54,7 +54,7 @@ class BasisObjective:
     ----------
     loss : Loss
     targets : ndarray
-        As ``loss.encode`` makes them.
+        As the loss takes them: what ``loss.encode`` makes of class numbers, say.
     weights : ndarray of shape (n_rows,)
         C times the weight of each row.
     n_outputs : int
@@ -151,12 +151,12 @@ class BasisObjective:
     def preconditioner(self, at: Derivatives) -> Array:
         """Return Cholesky factors of the Hessian's diagonal blocks, one an output.
 
-        Where these would take too much memory, one factor, of the mean block, stands for all.
+        Where outputs curve alike, one factor serves all. Where these would take too much memory,
+        the one of the mean block stands for all.
         """
         columns = self.basis.n_columns
-        shared = 8 * self.n_outputs * columns**2 > _FACTOR_BYTES
-        curvature = at.curvature
-        if shared:
+        curvature = self._distinct(at.curvature)
+        if 8 * curvature.shape[1] * columns**2 > _FACTOR_BYTES:
             curvature = np.ascontiguousarray(curvature.mean(axis=1, keepdims=True))
         factors = np.empty((curvature.shape[1], columns, columns))
         for some in self._groups(curvature, columns):
@@ -205,17 +205,21 @@ class BasisObjective:
         -------
         slope : ndarray of shape (n_outputs, n_candidates)
         bend : ndarray of shape (n_outputs, n_candidates, n_candidates)
+            Of shape (1, n_candidates, n_candidates) where outputs curve alike.
         """
         count = len(candidates)
+        curvature = self._distinct(at.curvature)
         slope = np.empty((self.n_outputs, count))
-        bend = np.empty((self.n_outputs, count, count))
-        for some in self._groups(at.curvature, self.basis.n_columns + count):
+        bend = np.empty((curvature.shape[1], count, count))
+        together = curvature.shape[1] != self.n_outputs
+        groups = self._groups(curvature, self.basis.n_columns + count)
+        for some in [slice(None)] if together else groups:
             _native.candidate_model(
                 self.basis.features,
                 candidates.columns,
                 at.active,
                 np.ascontiguousarray(at.gradient[:, some]),
-                np.ascontiguousarray(at.curvature[:, some]),
+                np.ascontiguousarray(curvature[:, some]),
                 candidates.overlap,
                 np.ascontiguousarray(residual[:, some]),
                 slope[some],
@@ -223,6 +227,10 @@ class BasisObjective:
                 self.n_threads,
             )
         return slope, bend
+
+    def _distinct(self, curvature: Array) -> Array:
+        """Return one column of the curvature where all are the same."""
+        return np.ascontiguousarray(curvature[:, :1]) if self._loss.curves_alike else curvature
 
     def _groups(self, curvature: Array, width: int) -> Iterator[slice]:
         """Cut the outputs into groups whose Gram matrices take a fraction of a second to build.

@@ -8,40 +8,33 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from widemargin._base import BaseMachine
 from widemargin._fitting import (
     FRAMES_TO_CALLER,
     FitProgress,
     Interrupted,
     all_or_nothing,
 )
+from widemargin._kernel_machine import KernelMachine
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn
 from widemargin._machines import Grown, Problem, merge, two_as_one
 from widemargin._parameters import (
     check_choice,
     check_flag,
     check_integer,
-    check_jobs,
     check_real,
 )
-from widemargin._rows import canonical_rows, check_kernel_matrix, rows_like, same_rows
+from widemargin._rows import rows_like, same_rows
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
 from widemargin.kernels import (
-    KERNEL_NAMES,
     RBF,
     AdaptiveRBF,
     Kernel,
-    Precomputed,
     Rows,
-    as_kernel,
 )
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
@@ -54,11 +47,9 @@ Array: TypeAlias = npt.NDArray[Any]
 _BASES = ("shared", "per_class", "learned")
 _METRICS = ("auto", "none", "diagonal", "full")
 _SOLVERS = ("auto", "projection", "adam")
-_LARGEST_DEGREE = 1000
-_LARGEST_WEIGHT = 1e15  # of a row, C included
 
 
-class SparseKernelClassifier(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+class SparseKernelClassifier(KernelMachine):
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,
@@ -337,14 +328,7 @@ default="rbf"
         data: tuple[Any, Any, Any],
     ) -> tuple[FitProgress, dict[str, Any]]:
         """Choose basis vectors among the rows; return the fitted attributes."""
-        kernel = as_kernel(
-            self.kernel,
-            rows,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            weights=counts,
-        )
+        kernel = self._make_kernel(rows, counts)
         solver = GreedyNewton(
             max_basis=self.max_basis,
             n_candidates=self.n_candidates,
@@ -522,17 +506,6 @@ default="rbf"
                 "wrap the classifier in sklearn.calibration.CalibratedClassifierCV."
             )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._is_precomputed()
-        return tags
-
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
-
     def _loss(self) -> Loss:
         return self.loss if isinstance(self.loss, Loss) else CLASS_LOSSES[self.loss]()
 
@@ -541,14 +514,7 @@ default="rbf"
         check_real("C", self.C, positive=True)
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
-        if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale",), ", or a positive number")
-        else:
-            check_real("gamma", self.gamma, positive=True)
-        check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
-        check_real("coef0", self.coef0)
+        self._check_kernel_parameters()
         check_choice("basis", self.basis, _BASES)
         if self.basis == "learned" and self.kernel != "rbf":
             raise ValueError(
@@ -577,62 +543,6 @@ default="rbf"
         check_real("gradient_tol", self.gradient_tol, positive=True)
         check_integer("max_iter", self.max_iter, least=1)
         check_flag("warm_start", self.warm_start)
-        check_jobs(self.n_jobs)
-
-    def _validate_training_data(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Rows, npt.NDArray[np.intp], Array, Array]:
-        """Return rows, class numbers, weights, and these times C; sets classes_."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        check_classification_targets(y)
-        if self._is_precomputed():
-            check_kernel_matrix(X)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "Classification needs at least 2 classes in y, got only 1 class: "
-                f"{self.classes_[0]!r}."
-            )
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
-        each = self.C * weights * self._class_weights(y, labels, weights)[labels]
-        if not each.any():
-            raise ValueError(
-                "class_weight and sample_weight leave every row without weight; there is nothing "
-                "to learn from."
-            )
-        if each.max() > _LARGEST_WEIGHT:
-            raise ValueError(
-                f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
-                f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."
-            )
-        return canonical_rows(X), labels, weights, each
-
-    def _class_weights(self, y: Array, labels: npt.NDArray[np.intp], weights: Array) -> Array:
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            sums = np.bincount(labels, weights, minlength=len(self.classes_))
-            present = np.where(sums > 0, sums, np.inf)
-            return np.asarray(weights.sum() / (len(self.classes_) * present))
-        each = np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
-        if not (np.isfinite(each).all() and (each >= 0).all()):
-            raise ValueError(
-                f"class_weight must hold numbers of 0 or more, got {self.class_weight}."
-            )
-        return each
-
-    def _validate_rows(self, X: Any) -> Rows:
-        try:
-            return super()._validate_rows(X)
-        except ValueError as error:
-            if self._is_precomputed() and "features" in str(error):
-                raise ValueError(
-                    f"{error} With a precomputed kernel these are the kernel values with every "
-                    "training row, of which those of basis_indices_ are used."
-                ) from error
-            raise
 
     def _problems(self, labels: npt.NDArray[np.intp]) -> list[Problem]:
         loss, n_classes = self._loss(), len(self.classes_)

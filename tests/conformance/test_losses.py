@@ -7,7 +7,7 @@ from reference.losses import twin
 
 from widemargin.basis import BasisColumns
 from widemargin.kernels import Linear
-from widemargin.losses import CLASS_LOSSES, CrammerSinger, all_losses
+from widemargin.losses import CLASS_LOSSES, CrammerSinger, SquaredError, all_losses
 from widemargin.objectives import BasisObjective
 
 N_OUTPUTS = 5
@@ -17,6 +17,8 @@ every_loss = pytest.mark.parametrize("loss", all_losses(), ids=lambda loss: loss
 def loss_case(loss, rng, n_rows=40, dtype=np.float64, spread=1.5):
     """Return scores around the margin, where a loss bends, and their targets."""
     scores = (spread * rng.randn(n_rows, N_OUTPUTS)).astype(dtype)
+    if isinstance(loss, SquaredError):  # whose targets need not be of classes
+        return scores, spread * rng.randn(n_rows, N_OUTPUTS)
     return scores, loss.encode(np.arange(n_rows) % N_OUTPUTS, N_OUTPUTS)
 
 
@@ -58,6 +60,12 @@ def test_a_loss_that_compares_outputs_is_flat_along_all_of_them(loss, rng):
     moved = loss.value(scores + rng.randn(len(scores), 1), targets)
     same = np.allclose(moved, loss.value(scores, targets), rtol=1e-12, atol=1e-12)
     assert same == loss.compares_outputs
+
+
+@every_loss
+def test_a_loss_whose_outputs_curve_alike_has_one_curvature_everywhere(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    assert (np.ptp(loss.hessian_diagonal(scores, targets)) == 0) == loss.curves_alike
 
 
 @every_loss

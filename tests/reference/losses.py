@@ -1,7 +1,7 @@
 """Losses of one row, as the formulas say: value, gradient and the whole Hessian.
 
-A row is ``scores`` of shape (n_outputs,) with its ``target``: the number of the right class, or a
-sign for each output. ``TWINS`` finds the twin of a loss by its name.
+A row is ``scores`` of shape (n_outputs,) with its ``target``: the number of the right class, a sign
+for each output, or a number for each. ``TWINS`` finds the twin of a loss by its name.
 """
 
 import numpy as np
@@ -115,12 +115,26 @@ class BinaryLogistic:
         return np.diag(np.exp(-np.logaddexp(0.0, scores) - np.logaddexp(0.0, -scores)))
 
 
+class SquaredError:
+    """``1/2 sum_c (f_c - t_c)^2``."""
+
+    def value(self, scores, targets):
+        return 0.5 * np.sum((scores - targets) ** 2)
+
+    def gradient(self, scores, targets):
+        return scores - targets
+
+    def hessian(self, scores, targets):
+        return np.eye(len(scores))
+
+
 TWINS = {
     "weston_watkins": lambda loss: WestonWatkins(),
     "crammer_singer": lambda loss: CrammerSinger(loss.smoothing),
     "logistic": lambda loss: Logistic(),
     "squared_hinge": lambda loss: SquaredHinge(),
     "binary_logistic": lambda loss: BinaryLogistic(),
+    "squared_error": lambda loss: SquaredError(),
 }
 
 

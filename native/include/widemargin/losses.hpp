@@ -4,7 +4,8 @@
 //   gradient(f, target, k, g)                its gradient in f; returns the value
 //   hessian_product(f, target, k, u, d)      d = H(f) u, H the (generalised) Hessian
 //   hessian_diagonal(f, target, k, h)
-// and says what a target is: the index of the right class, or a sign for each output.
+// and says what a target is: the index of the right class, a sign for each output, or a number for
+// each.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +29,12 @@ struct ClassTargets {
 struct SignedTargets {
   const std::int8_t* signs;
   const std::int8_t* operator()(std::size_t row, std::size_t k) const { return signs + row * k; }
+};
+
+// Any number for every output of a row, in double precision whatever the scores are.
+struct RealTargets {
+  const double* values;
+  const double* operator()(std::size_t row, std::size_t k) const { return values + row * k; }
 };
 
 // Weston-Watkins squared hinge: 1/2 sum over c != y of max(0, 1 + f[c] - f[y])^2. A margin of
@@ -306,6 +313,37 @@ struct BinaryLogistic {
   template <class T>
   void hessian_diagonal(const T* f, const std::int8_t*, std::size_t k, T* h) const {
     for (std::size_t c = 0; c < k; ++c) h[c] = falling_sigmoid(f[c]) * falling_sigmoid(-f[c]);
+  }
+};
+
+// Squared error of independent outputs: 1/2 sum over c of (f[c] - t[c])^2.
+struct SquaredError {
+  using Targets = RealTargets;
+
+  template <class T>
+  T value(const T* f, const double* t, std::size_t k) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      const T error = f[c] - static_cast<T>(t[c]);
+      sum += error * error;
+    }
+    return sum / 2;
+  }
+
+  template <class T>
+  T gradient(const T* f, const double* t, std::size_t k, T* g) const {
+    for (std::size_t c = 0; c < k; ++c) g[c] = f[c] - static_cast<T>(t[c]);
+    return value(f, t, k);
+  }
+
+  template <class T>
+  void hessian_product(const T*, const double*, std::size_t k, const T* u, T* d) const {
+    std::copy_n(u, k, d);
+  }
+
+  template <class T>
+  void hessian_diagonal(const T*, const double*, std::size_t k, T* h) const {
+    std::fill_n(h, k, T(1));
   }
 };
 

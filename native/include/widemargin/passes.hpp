@@ -96,7 +96,8 @@ void orthogonalise(Matrix<const T> features, Matrix<const T> coordinates, Matrix
 //
 // `overlap` holds the inner products of the candidates in the regulariser, `residual` (columns x
 // outputs) the gradient of the objective that a solver left. Outputs are taken by themselves:
-// blocks of the Hessian between them are left out.
+// blocks of the Hessian between them are left out. Where all outputs curve alike, `curvature` may
+// have a single column, which serves them all.
 template <class T>
 struct CandidateProblem {
   Matrix<const T> features;
@@ -107,7 +108,7 @@ struct CandidateProblem {
   Matrix<const double> residual;
 };
 
-// slope: outputs x candidates; bend: outputs x candidates x candidates.
+// slope: outputs x candidates; bend: columns of `curvature` x candidates x candidates.
 template <class T>
 void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, double* slope,
                      double* bend, const Blas& blas, int n_threads);

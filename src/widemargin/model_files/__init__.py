@@ -44,8 +44,8 @@ _ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where
 _LONGEST_HEADER = 99_000_000  # bytes; safetensors reads 100 MB
 _LONGEST_REASON = 500  # letters
 _FIELDS = ("format", "library", "estimator", "parameters", "attributes")
-# scikit-learn's own, and no part of a model: callbacks, and how metadata is routed.
-_LEFT_OUT = ("_skl_", "_callback_", "_metadata_request", "_sklearn_output_config")
+# No part of a model: what is scikit-learn's own, as callbacks; and a machine that goes on learning.
+_LEFT_OUT = ("_skl_", "_callback_", "_metadata_request", "_sklearn_output_config", "_stream")
 # What a file that breaks a rule not thought of may cause while values are put together.
 _SYMPTOMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 

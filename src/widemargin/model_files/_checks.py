@@ -282,6 +282,26 @@ def _check_stages(value: Any, name: str, estimator: Any) -> None:
         require(longest == len(value), name, "does not go with history_")
 
 
+def _check_patterns(value: Any, name: str, estimator: Any) -> None:
+    """Require what a machine can go on learning from."""
+    numbers = {"caps": 1, "coef": 2, "earlier": 2}
+    require(type(value) is dict, name, "is no record")
+    require(set(value) == {*numbers, "labels", "rows_seen"}, name, "has parts missing or surplus")
+    n_basis, n_classes = estimator.model_.n_basis, len(estimator.classes_)
+    for part, n_dims in numbers.items():
+        _check_floats(value[part], f"{name}.{part}", n_dims)
+        _check_finite(value[part], f"{name}.{part}")
+        shape = (n_basis, n_classes)[:n_dims]
+        require(value[part].shape == shape, f"{name}.{part}", "does not go with model_")
+    require((value["caps"] >= 0).all(), f"{name}.caps", "has a number below zero")
+    labels = value["labels"]
+    integers = is_array(labels) and labels.dtype == np.int32 and labels.shape == (n_basis,)
+    inside = integers and (n_basis == 0 or 0 <= labels.min() <= labels.max() < n_classes)
+    require(inside, f"{name}.labels", "does not go with classes_")
+    rows_seen = value["rows_seen"]
+    require(type(rows_seen) is int and rows_seen >= 0, f"{name}.rows_seen", "is no count")
+
+
 _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
     "class_weight": _check_class_weight,
     "kernel": _check_kernel,
@@ -302,7 +322,10 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "gap_": _check_number,
     "n_iter_": _check_count,
     "n_kernel_evaluations_": _check_count,
+    "n_mistakes_": _check_count,
+    "n_support_vectors_": _check_count,
     "stop_reason_": _check_reason,
     "history_": _check_history,
     "_stages": _check_stages,
+    "_patterns": _check_patterns,
 }

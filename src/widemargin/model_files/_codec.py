@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from widemargin import kernels, losses, models
 from widemargin.model_files._checks import check_csr, is_array
+from widemargin.solvers import cutting_plane, full_gradient, larank
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -50,7 +51,11 @@ LOSSES: dict[str, type[Any]] = {type(loss).__name__: type(loss) for loss in loss
 MODELS: dict[str, type[Any]] = {
     model.__name__: model for model in (models.LinearMap, models.KernelExpansion)
 }
-OBJECTS = {"kernel": KERNELS, "loss": LOSSES, "model": MODELS}
+SOLVERS: dict[str, type[Any]] = {
+    solver.__name__: solver
+    for solver in (larank.LaRank, full_gradient.FullGradient, cutting_plane.CuttingPlane)
+}
+OBJECTS = {"kernel": KERNELS, "loss": LOSSES, "model": MODELS, "solver": SOLVERS}
 _CSR = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 
 DEEPEST = 32  # levels of values within values

@@ -227,7 +227,7 @@ class Decoder:
             elif tag == "kernel":
                 check_kernel_parts(parts, where)
             made = cls(**parts)
-            if tag != "model":
+            if tag in ("kernel", "loss"):
                 made.native()
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{where} is no {name}: {error}") from error
@@ -238,6 +238,9 @@ class Decoder:
 
     def _loss(self, content: Any, where: str, depth: int) -> Any:
         return self._object("loss", content, where, depth)
+
+    def _solver(self, content: Any, where: str, depth: int) -> Any:
+        return self._object("solver", content, where, depth)
 
     def _model(self, content: Any, where: str, depth: int) -> Any:
         return self._object("model", content, where, depth)
@@ -266,6 +269,7 @@ _TAGS: dict[str, Callable[[Decoder, Any, str, int], Any]] = {
     "random_state": Decoder._random_state,
     "kernel": Decoder._kernel,
     "loss": Decoder._loss,
+    "solver": Decoder._solver,
     "model": Decoder._model,
 }
 _SHARED = {"array", "transposed", "text", "words", "csr_matrix", "csr_array"}

@@ -1,0 +1,321 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+
+#include <string>
+#include <vector>
+
+#include "arrays.hpp"
+#include "widemargin/larank.hpp"
+#include "widemargin/online.hpp"
+#include "widemargin/row_sweeps.hpp"
+
+namespace widemargin::bindings {
+namespace {
+
+using namespace nb::literals;
+
+using RowNumbers = Array1<const std::int64_t>;
+using Labels = Array1<const std::int32_t>;
+using Caps = Array1<const double>;
+
+// Keeps the rows alive that it points to.
+struct HeldSlots : DenseSlots {
+  using DenseSlots::DenseSlots;
+  nb::object batch;
+};
+
+template <class Rows>
+void use_dense(HeldSlots& slots, Array2<const Rows> rows, nb::object owner) {
+  require(rows.shape(1) == slots.features(), "rows have other features than the slots");
+  slots.use_batch(as_matrix(rows));
+  slots.batch = std::move(owner);
+}
+
+template <class T>
+void use_sparse(HeldSlots& slots, const CsrArrays<T>& rows, nb::object owner) {
+  require(rows.columns == slots.features(), "rows have other features than the slots");
+  slots.use_batch(rows.view());
+  slots.batch = std::move(owner);
+}
+
+nb::object as_numpy(std::span<const Slot> slots) {
+  auto* values = new std::vector<std::int64_t>(slots.begin(), slots.end());
+  nb::capsule owner(values,
+                    [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
+  return nb::cast(
+      nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(values->data(), {values->size()}, owner));
+}
+
+// Functions of Python: put(slot, row), values(left slots, right slots) -> array, diagonal(slot).
+void make_called_slots(CalledSlots* self, nb::callable put, nb::callable values,
+                       nb::callable diagonal, std::size_t products) {
+  new (self) CalledSlots(
+      [put](Slot slot, std::size_t row) {
+        nb::gil_scoped_acquire locked;
+        put(slot, row);
+      },
+      [values](std::span<const Slot> left, std::span<const Slot> right, float* out,
+               std::size_t stride) {
+        nb::gil_scoped_acquire locked;
+        const auto block = nb::cast<Array2<const float>>(values(as_numpy(left), as_numpy(right)));
+        require(block.shape(0) == left.size() && block.shape(1) == right.size(),
+                "kernel values have the wrong shape");
+        for (std::size_t i = 0; i < left.size(); ++i) {
+          std::copy_n(block.data() + i * right.size(), right.size(), out + i * stride);
+        }
+      },
+      [diagonal](Slot slot) {
+        nb::gil_scoped_acquire locked;
+        return nb::cast<double>(diagonal(slot));
+      },
+      products);
+}
+
+DualLoss loss_by_name(const std::string& name) {
+  require(name == "crammer_singer" || name == "weston_watkins", "no such loss");
+  return name == "crammer_singer" ? DualLoss::crammer_singer : DualLoss::weston_watkins;
+}
+
+Slot checked_slot(const SupportSet& set, std::int64_t slot) {
+  require(slot >= 0 && static_cast<std::size_t>(slot) < set.n_slots() &&
+              set.is_held(static_cast<Slot>(slot)),
+          "nobody lives in the slot");
+  return static_cast<Slot>(slot);
+}
+
+void check_rows(const SupportSet& set, const RowNumbers& rows, const Labels& labels,
+                const Caps& caps) {
+  require(labels.shape(0) == caps.shape(0), "labels and caps differ in length");
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    const std::int64_t row = rows.data()[i];
+    require(row >= 0 && static_cast<std::size_t>(row) < labels.shape(0), "a row is not there");
+    const std::int32_t label = labels.data()[row];
+    require(label >= 0 && static_cast<std::size_t>(label) < set.n_classes(), "no such class");
+  }
+}
+
+void export_supports(const SupportSet& set, Array1<std::int64_t> slots, Array1<std::int64_t> ids,
+                     Array1<std::int32_t> labels, Array1<double> caps, Array2<double> values,
+                     Array2<double> earlier) {
+  const auto supports = set.supports();
+  require(slots.shape(0) == supports.size() && ids.shape(0) == supports.size() &&
+              labels.shape(0) == supports.size() && caps.shape(0) == supports.size() &&
+              values.shape(0) == supports.size() && earlier.shape(0) == supports.size() &&
+              values.shape(1) == set.n_classes() && earlier.shape(1) == set.n_classes(),
+          "arrays have the wrong shape");
+  for (std::size_t i = 0; i < supports.size(); ++i) {
+    const Slot slot = supports[i];
+    slots.data()[i] = slot;
+    ids.data()[i] = set.id(slot);
+    labels.data()[i] = static_cast<std::int32_t>(set.label(slot));
+    caps.data()[i] = set.cap(slot);
+    double* const value = values.data() + i * set.n_classes();
+    double* const before = earlier.data() + i * set.n_classes();
+    std::fill_n(value, set.n_classes(), 0.0);
+    std::fill_n(before, set.n_classes(), 0.0);
+    for (const auto& each : set.coefficients(slot)) {
+      value[each.label] = each.value;
+      before[each.label] = each.earlier;
+    }
+  }
+}
+
+void bind_slots(nb::module_& m) {
+  nb::class_<SlotKernel>(m, "SlotKernel");
+  nb::class_<HeldSlots, SlotKernel>(m, "DenseSlots")
+      .def(
+          "__init__",
+          [](HeldSlots* self, const AnyKernel& kernel, Array1<const double> origin) {
+            new (self) HeldSlots(kernel, {origin.data(), origin.data() + origin.shape(0)});
+          },
+          "kernel"_a, "origin"_a.noconvert())
+      .def("use_batch", &use_dense<float>, "rows"_a.noconvert(), "owner"_a)
+      .def("use_batch", &use_dense<double>, "rows"_a.noconvert(), "owner"_a)
+      .def("use_batch", &use_sparse<float>, "rows"_a, "owner"_a)
+      .def("use_batch", &use_sparse<double>, "rows"_a, "owner"_a);
+  nb::class_<CalledSlots, SlotKernel>(m, "CalledSlots")
+      .def("__init__", &make_called_slots, "put"_a, "values"_a, "diagonal"_a,
+           "products_per_value"_a);
+}
+
+void bind_support_set(nb::module_& m) {
+  nb::class_<SupportSet>(m, "SupportSet")
+      .def(
+          "__init__",
+          [](SupportSet* self, SlotKernel& kernel, std::size_t n_classes, const std::string& loss,
+             double margin, std::size_t cache_bytes, int n_threads) {
+            new (self)
+                SupportSet(kernel, n_classes, loss_by_name(loss), margin, cache_bytes, n_threads);
+          },
+          "kernel"_a, "n_classes"_a, "loss"_a, "margin"_a, "cache_bytes"_a, "n_threads"_a,
+          nb::keep_alive<1, 2>())
+      .def(
+          "admit",
+          [](SupportSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps) {
+            check_rows(set, rows, labels, caps);
+            std::vector<Slot> slots;
+            {
+              nb::gil_scoped_release unlocked;
+              set.admit(as_span(rows), first_id, as_span(labels), as_span(caps), slots);
+              set.release_staged();
+            }
+            return as_numpy(slots);
+          },
+          "rows"_a.noconvert(), "first_id"_a, "labels"_a.noconvert(), "caps"_a.noconvert())
+      .def(
+          "inspect",
+          [](SupportSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps,
+             double keep_above) {
+            check_rows(set, rows, labels, caps);
+            Inspection found;
+            {
+              nb::gil_scoped_release unlocked;
+              found =
+                  inspect(set, as_span(rows), first_id, as_span(labels), as_span(caps), keep_above);
+            }
+            return nb::make_tuple(found.loss, found.violation, found.kept);
+          },
+          "rows"_a.noconvert(), "first_id"_a, "labels"_a.noconvert(), "caps"_a.noconvert(),
+          "keep_above"_a)
+      .def(
+          "add_constraints",
+          [](SupportSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps,
+             double epsilon) {
+            check_rows(set, rows, labels, caps);
+            nb::gil_scoped_release unlocked;
+            return add_constraints(set, as_span(rows), first_id, as_span(labels), as_span(caps),
+                                   epsilon);
+          },
+          "rows"_a.noconvert(), "first_id"_a, "labels"_a.noconvert(), "caps"_a.noconvert(),
+          "epsilon"_a)
+      .def("begin_inspection", &SupportSet::begin_inspection)
+      .def("end_inspection", &SupportSet::end_inspection)
+      .def("release_satisfied", &release_satisfied, "keep_above"_a)
+      .def(
+          "restore",
+          [](SupportSet& set, RowNumbers slots, Array2<const double> values,
+             Array2<const double> earlier) {
+            require(values.shape(0) == slots.shape(0) && earlier.shape(0) == slots.shape(0) &&
+                        values.shape(1) == set.n_classes() && earlier.shape(1) == set.n_classes(),
+                    "arrays have the wrong shape");
+            for (std::size_t i = 0; i < slots.shape(0); ++i) checked_slot(set, slots.data()[i]);
+            nb::gil_scoped_release unlocked;
+            const std::size_t k = set.n_classes();
+            for (std::size_t i = 0; i < slots.shape(0); ++i) {
+              set.restore(static_cast<Slot>(slots.data()[i]), {values.data() + i * k, k},
+                          {earlier.data() + i * k, k});
+            }
+          },
+          "slots"_a.noconvert(), "values"_a.noconvert(), "earlier"_a.noconvert())
+      .def(
+          "find",
+          [](const SupportSet& set, RowNumbers ids, Array1<std::int64_t> slots) {
+            require(ids.shape(0) == slots.shape(0), "ids and slots differ in length");
+            for (std::size_t i = 0; i < ids.shape(0); ++i)
+              slots.data()[i] = set.find(ids.data()[i]);
+          },
+          "ids"_a.noconvert(), "slots"_a.noconvert())
+      .def("release_all", &release_all)
+      .def("export_supports", &export_supports, "slots"_a.noconvert(), "ids"_a.noconvert(),
+           "labels"_a.noconvert(), "caps"_a.noconvert(), "values"_a.noconvert(),
+           "earlier"_a.noconvert())
+      .def("gap",
+           [](const SupportSet& set) {
+             const SupportSet::Gap found = set.gap();
+             return nb::make_tuple(found.gap, found.dual);
+           })
+      .def_prop_ro("n_supports", [](const SupportSet& set) { return set.supports().size(); })
+      .def_prop_ro("n_vectors", &SupportSet::n_vectors)
+      .def_prop_ro("n_slots", &SupportSet::n_slots)
+      .def_prop_ro("dual", &SupportSet::dual)
+      .def_prop_ro("kernel_evaluations",
+                   [](const SupportSet& set) { return set.kernel_rows().computed(); })
+      .def_prop_ro("cached_bytes", [](const SupportSet& set) { return set.kernel_rows().bytes(); });
+}
+
+template <class Solver>
+void take(Solver& solver, const SupportSet& set, RowNumbers rows, std::int64_t first_id,
+          Labels labels, Caps caps) {
+  check_rows(set, rows, labels, caps);
+  nb::gil_scoped_release unlocked;
+  solver.take(as_span(rows), first_id, as_span(labels), as_span(caps));
+}
+
+Budget make_budget(std::int64_t patterns, bool merges) {
+  Budget budget;
+  if (patterns >= 0) budget.patterns = static_cast<std::size_t>(patterns);
+  budget.merges = merges;
+  return budget;
+}
+
+}  // namespace
+
+void bind_duals(nb::module_& m) {
+  bind_slots(m);
+  bind_support_set(m);
+  nb::class_<LaRank>(m, "LaRank")
+      .def(
+          "__init__",
+          [](LaRank* self, SupportSet& set, double tau, double kappa, double eta, double mu,
+             std::size_t candidates, bool old, bool optimize, std::int64_t budget, bool merges,
+             std::uint64_t seed) {
+            new (self) LaRank(set, {tau, kappa, eta, mu, candidates, {true, old, optimize}},
+                              make_budget(budget, merges), seed);
+          },
+          "set"_a, "tau"_a, "kappa"_a, "eta"_a, "mu"_a, "candidates"_a, "old"_a, "optimize"_a,
+          "budget"_a, "merges"_a, "seed"_a, nb::keep_alive<1, 2>())
+      .def("take", &take<LaRank>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
+           "labels"_a.noconvert(), "caps"_a.noconvert())
+      .def(
+          "reprocess",
+          [](LaRank& solver, std::size_t n_operations) {
+            nb::gil_scoped_release unlocked;
+            solver.reprocess(n_operations);
+          },
+          "n_operations"_a)
+      .def_prop_ro("arg_max", [](const LaRank& solver) { return solver.counts().arg_max; })
+      .def_prop_ro("steps", [](const LaRank& solver) { return solver.counts().steps; })
+      .def_prop_ro("loss", [](const LaRank& solver) { return solver.counts().loss; })
+      .def_prop_ro("operations",
+                   [](const LaRank& solver) {
+                     const auto& each = solver.counts().operations;
+                     return nb::make_tuple(each[0], each[1], each[2]);
+                   })
+      .def_prop_ro("rates", [](const LaRank& solver) {
+        return nb::make_tuple(solver.rates()[0], solver.rates()[1], solver.rates()[2]);
+      });
+  nb::class_<RowSweeps>(m, "RowSweeps")
+      .def(
+          "__init__",
+          [](RowSweeps* self, SupportSet& set, bool working_sets, std::uint64_t seed) {
+            new (self) RowSweeps(
+                set, working_sets ? SupportSet::Scope::working_set : SupportSet::Scope::all, seed);
+          },
+          "set"_a, "working_sets"_a, "seed"_a, nb::keep_alive<1, 2>())
+      .def(
+          "sweep",
+          [](RowSweeps& sweeps, double tol) {
+            RowSweeps::Result found;
+            {
+              nb::gil_scoped_release unlocked;
+              found = sweeps.sweep(tol);
+            }
+            return nb::make_tuple(found.violation, found.gain, found.solved, found.looked_at);
+          },
+          "tol"_a);
+  nb::class_<OnlineLearner>(m, "OnlineLearner")
+      .def(
+          "__init__",
+          [](OnlineLearner* self, SupportSet& set, bool mira, bool averages, std::int64_t budget,
+             bool merges) {
+            const auto rule = mira ? OnlineLearner::Rule::mira : OnlineLearner::Rule::perceptron;
+            new (self) OnlineLearner(set, rule, averages, make_budget(budget, merges));
+          },
+          "set"_a, "mira"_a, "averages"_a, "budget"_a, "merges"_a, nb::keep_alive<1, 2>())
+      .def("take", &take<OnlineLearner>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
+           "labels"_a.noconvert(), "caps"_a.noconvert())
+      .def_rw("rows_seen", &OnlineLearner::rows_seen)
+      .def_ro("mistakes", &OnlineLearner::mistakes);
+}
+
+}  // namespace widemargin::bindings

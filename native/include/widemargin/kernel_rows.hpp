@@ -1,0 +1,79 @@
+// Kernel rows of slots on demand, in a bounded number of bytes; the least recently used go first.
+//
+// A row holds the values of its slot with all slots. As rows move into slots, values there go out
+// of date. Which ones is read off a log of all moves: a row knows up to where it has followed the
+// log, and catches up when it is asked for. A value that it lacks is looked up in the row of the
+// other slot, which has the same one, before it is computed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "widemargin/slot_kernel.hpp"
+
+namespace widemargin {
+
+class KernelRows {
+ public:
+  // One row is kept even where it takes more than `max_bytes`.
+  KernelRows(SlotKernel& kernel, std::size_t max_bytes, int n_threads);
+
+  std::size_t slots() const { return entries_.size(); }
+  // Says that another row lives in the slot from now on. Slots are numbered without gaps.
+  void move_in(Slot slot);
+  void move_out(Slot slot);
+  // Computes values of these slots with the first `columns` slots at once, for who lived there at
+  // the time of `moves` moves; only `inhabited` of these slots count. They are held besides the
+  // cache, until the next call or until a row is asked for, which takes it into the cache.
+  void stage(std::span<const Slot> slots, std::size_t columns, std::size_t inhabited,
+             std::uint64_t moves);
+  void unstage();
+  // Brings rows of the cache up to date, as far as staged rows know the values.
+  void catch_up_with_staged();
+  // A row that stage() has computed, or else one of the cache. Values are good until the next call
+  // of anything here.
+  std::span<const float> row(Slot slot);
+  // What stage() has computed of a row.
+  const float* staged(Slot slot) const { return entries_[slot].values; }
+  std::uint64_t moves() const { return first_move_ + log_.size(); }
+
+  std::uint64_t computed() const { return computed_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr Slot kNone = ~Slot{0};
+  struct Entry {
+    std::vector<float> own;         // empty: not in the cache
+    const float* values = nullptr;  // own, or staged; null: neither
+    std::uint64_t followed = 0;     // moves of the log that the values know of
+    std::uint64_t moved_in = 0;     // number of the move that brought who lives here
+    Slot newer = kNone, older = kNone;
+  };
+
+  void catch_up(Slot slot);
+  void compute(Slot slot);
+  void keep(Slot slot, std::size_t length);
+  void let_go(Slot slot);
+  void touch(Slot slot);
+  void unlink(Slot slot);
+  void link_newest(Slot slot);
+
+  SlotKernel* kernel_;
+  std::size_t max_bytes_;
+  int n_threads_;
+  std::vector<Entry> entries_;
+  std::vector<Slot> log_;         // slots, in the order of moves
+  std::uint64_t first_move_ = 0;  // the number of log_[0]; older ones are forgotten
+  std::vector<Slot> staged_;
+  std::size_t staged_columns_ = 0;
+  std::vector<float> block_;
+  std::vector<Slot> missing_;
+  std::vector<float> found_;
+  Slot newest_ = kNone, oldest_ = kNone;
+  std::size_t bytes_ = 0;
+  std::uint64_t computed_ = 0;
+};
+
+}  // namespace widemargin

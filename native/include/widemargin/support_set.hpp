@@ -1,0 +1,172 @@
+// Dual coefficients of a multiclass machine and the gradients that go with them: the one place that
+// changes either.
+//
+// Problem      maximise  sum_i margin beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k(x_i,
+// x_j)
+//              where each row of beta sums to zero, and lies between bounds that are the loss's:
+//                crammer_singer   beta_i(c) <= cap_i [c = y_i]
+//                weston_watkins   -cap_i <= beta_i(c) <= 0 for c != y_i
+// Gradient     g_i(c) = margin [c = y_i] - sum_j beta_j(c) k(x_i, x_j), which is what the score of
+//              class c lacks
+// Held         rows in slots: those with coefficients (support patterns), and others for as long as
+//              somebody looks at them. All their gradients are up to date at any time; rows that
+//              are not held have no coefficients.
+// Step         moves the coefficients of one row to where the dual is largest, of two classes or of
+//              several, the others fixed
+//
+// Source: Crammer and Singer (2001); Bordes, Bottou, Gallinari and Weston (2007), equations 7 to
+// 11, where line 7 of algorithm 1 has its signs reversed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "widemargin/kernel_rows.hpp"
+
+namespace widemargin {
+
+enum class DualLoss { crammer_singer, weston_watkins };
+
+class SupportSet {
+ public:
+  struct Coefficient {
+    std::uint32_t label;
+    double value;
+    double earlier = 0;  // its changes times the moment of each, for averages over all moments
+  };
+  // Which classes of a row a step may move.
+  enum class Scope { all, supports, working_set };
+  struct Pair {
+    std::size_t up = 0, down = 0;
+    double violation = 0;  // g(up) - g(down), or 0 where nothing may move
+  };
+  struct Gap {
+    double gap = 0;   // of the rows that are held
+    double dual = 0;  // of the machine
+  };
+
+  SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss, double margin,
+             std::size_t cache_bytes, int n_threads);
+
+  // Takes rows of the batch in, with `first_id` + their number in it as their names, unless they
+  // are here already; gives the slots of all. Their kernel values are computed together, and are at
+  // hand until release_staged().
+  void admit(std::span<const std::int64_t> rows, std::int64_t first_id,
+             std::span<const std::int32_t> labels, std::span<const double> caps,
+             std::vector<Slot>& slots);
+  // Gives the slot up. Coefficients go first, and leave the gradients of all others.
+  void remove(Slot slot);
+  // The slot of a row, or -1.
+  std::int64_t find(std::int64_t id) const;
+
+  // Best pair of classes to move for this row. Of gradients within `tie` of one another the first
+  // counts: a step leaves two equal but for rounding, and that is not to choose.
+  Pair worst_pair(Slot slot, Scope scope, double kappa, double tie = 0) const;
+  // Moves a pair. Returns what the dual gains.
+  double step(Slot slot, const Pair& pair);
+  // Moves all classes of the scope to their joint optimum; with `anew`, as if the row had no
+  // coefficients yet, to which the result is added. Returns the gain.
+  double solve_row(Slot slot, Scope scope, bool anew = false);
+  // Adds to coefficients, whatever the bounds.
+  void add(Slot slot, std::size_t label, double change);
+  // Cap and coefficients of one row are added to those of another, which stands for both from now
+  // on, as far as it is alike.
+  void merge(Slot from, Slot into);
+  // Gives the row coefficients, and their past.
+  void restore(Slot slot, std::span<const double> values, std::span<const double> earlier);
+
+  // cap times the loss of the row by the scores as they are.
+  double loss_of(Slot slot) const;
+  Gap gap() const;
+
+  DualLoss loss() const { return loss_; }
+  std::size_t n_classes() const { return n_classes_; }
+  std::size_t n_slots() const { return patterns_.size(); }
+  bool is_held(Slot slot) const { return patterns_[slot].held; }
+  bool is_support(Slot slot) const { return patterns_[slot].place != kNowhere; }
+  std::span<const Slot> supports() const { return supports_; }  // in the order they came
+  std::span<const Coefficient> coefficients(Slot slot) const { return patterns_[slot].values; }
+  std::size_t label(Slot slot) const { return patterns_[slot].label; }
+  double cap(Slot slot) const { return patterns_[slot].cap; }
+  double gradient(Slot slot, std::size_t c) const { return gradients_[c * capacity_ + slot]; }
+  std::int64_t id(Slot slot) const { return patterns_[slot].id; }
+  Slot oldest_support() const;
+  // The support pattern of the same label that is most alike; the slot itself if there is no other.
+  Slot nearest_support(Slot slot);
+  std::vector<std::uint32_t>& working_set(Slot slot) { return patterns_[slot].working_set; }
+  std::size_t n_vectors() const { return n_vectors_; }
+  double dual() const { return dual_; }
+  const KernelRows& kernel_rows() const { return rows_; }
+  SlotKernel& kernel() { return *kernel_; }
+  void release_staged() { rows_.unstage(); }
+  void spread_staged() { rows_.catch_up_with_staged(); }
+  // From now on rows that are admitted are compared with those that are here now, until
+  // end_inspection(); coefficients must not change in between.
+  void begin_inspection() {
+    look_at_all();
+    view_is_fixed_ = true;
+  }
+  void end_inspection() { view_is_fixed_ = false; }
+
+  double moment = 0;  // what `earlier` of coefficients counts by
+
+ private:
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  struct Pattern {
+    std::int64_t id = -1;
+    std::uint32_t label = 0;
+    bool held = false;
+    double cap = 0;
+    double diagonal = 0;
+    std::uint64_t age = 0;
+    std::size_t place = kNowhere;  // among supports_
+    std::vector<Coefficient> values;
+    std::vector<std::uint32_t> working_set;  // wrong classes that a step may move, besides supports
+  };
+
+  double upper(const Pattern& pattern, std::size_t c) const;
+  double lower(const Pattern& pattern, std::size_t c) const;
+  double value(const Pattern& pattern, std::size_t c) const;
+  void list_classes(const Pattern& pattern, Scope scope, std::vector<std::uint32_t>& classes) const;
+  // beta_slot(c) += change for several classes: values, then gradients of all rows. A value within
+  // rounding of a bound is put on it by the caller.
+  void shift(Slot slot, std::size_t c, double change, double exact);
+  void drop_residue(Slot slot);
+  void update_place(Slot slot);
+  void make_room(std::size_t slots);
+  void look_at_all();
+  Slot free_slot();
+
+  SlotKernel* kernel_;
+  KernelRows rows_;
+  std::size_t n_classes_;
+  DualLoss loss_;
+  double margin_;
+  std::size_t capacity_ = 0;
+  AlignedVector<double> gradients_;  // classes x capacity
+  std::vector<Pattern> patterns_;    // by slot
+  std::vector<Slot> free_;
+  // What rows that are admitted are compared with: slots, who lives in them, and as of which move.
+  std::size_t view_columns_ = 0, view_inhabited_ = 0;
+  std::uint64_t view_moves_ = 0;
+  bool view_is_fixed_ = false;
+  std::vector<Slot> supports_;
+  std::unordered_map<std::int64_t, Slot> slot_of_;
+  std::uint64_t admitted_ = 0;
+  std::size_t n_vectors_ = 0;
+  double dual_ = 0;
+  // Room for one step.
+  std::vector<std::uint32_t> classes_;
+  std::vector<double> targets_, uppers_, lowers_, breaks_;
+};
+
+// Numbers nearest to `targets` between the bounds that sum to zero; these overwrite the targets.
+// Each finite bound is met exactly.
+void project_to_zero_sum(std::span<double> targets, std::span<const double> lower,
+                         std::span<const double> upper, std::vector<double>& breaks);
+
+}  // namespace widemargin

@@ -1,0 +1,138 @@
+#include "widemargin/larank.hpp"
+
+#include <algorithm>
+
+namespace widemargin {
+namespace {
+
+// Costs, in multiply-adds of a step. Kernel values are computed in blocks, at several a cycle.
+constexpr double kFixedCost = 100;
+constexpr double kKernelShare = 0.5;
+constexpr int kOptimizeAtOnce = 10;
+constexpr double kTie = 1e-6;  // of gradients, that kernel values of single precision may differ by
+
+}  // namespace
+
+std::size_t draw_index(std::mt19937_64& random, std::size_t count) {
+  // The high half of a product: std::uniform_int_distribution differs from library to library.
+  return static_cast<std::size_t>((random() >> 32) * static_cast<std::uint64_t>(count) >> 32);
+}
+
+void Budget::enforce(SupportSet& set) const {
+  while (set.supports().size() > patterns) {
+    const Slot oldest = set.oldest_support();
+    const Slot nearest = merges ? set.nearest_support(oldest) : oldest;
+    if (nearest == oldest) {
+      set.remove(oldest);
+    } else {
+      set.merge(oldest, nearest);
+    }
+  }
+}
+
+LaRank::LaRank(SupportSet& set, const Settings& settings, const Budget& budget, std::uint64_t seed)
+    : set_(&set), settings_(settings), budget_(budget), random_(seed) {}
+
+LaRank::Operation LaRank::draw() {
+  std::array<double, 3> odds{};
+  double total = 0, sum = 0;
+  const bool some = !set_->supports().empty();
+  for (std::size_t s = 0; s < 3; ++s) {
+    if (settings_.allowed[s] && (some || s == kNew)) total += odds[s] = rates_[s];
+  }
+  for (std::size_t s = 0; s < 3; ++s) {
+    const bool possible = settings_.allowed[s] && (some || s == kNew);
+    if (possible) sum += odds[s] = std::max(total > 0 ? odds[s] / total : 0, settings_.least_odds);
+  }
+  double left = static_cast<double>(random_() >> 11) * 0x1.0p-53 * sum;
+  for (const Operation s : {kOptimize, kOld}) {
+    if (odds[s] > left) return s;
+    left -= odds[s];
+  }
+  return kNew;
+}
+
+double LaRank::step(Slot slot, SupportSet::Scope scope) {
+  const SupportSet::Pair pair = set_->worst_pair(slot, scope, settings_.kappa, kTie);
+  if (scope == SupportSet::Scope::all) ++counts_.arg_max;
+  cost_ += kFixedCost + static_cast<double>(set_->n_classes());
+  if (!(pair.violation > settings_.tau)) return 0;
+  ++counts_.steps;
+  cost_ += 2 * static_cast<double>(set_->supports().size());
+  const double gain = set_->step(slot, pair);
+  if (!set_->is_support(slot)) emptied_.push_back(slot);
+  return gain;
+}
+
+Slot LaRank::draw_support(SupportSet::Scope scope) {
+  const auto draw_one = [&] {
+    return set_->supports()[draw_index(random_, set_->supports().size())];
+  };
+  Slot chosen = draw_one();
+  if (settings_.candidates <= 1) return chosen;
+  double most = set_->worst_pair(chosen, scope, settings_.kappa, kTie).violation;
+  for (std::size_t i = 1; i < settings_.candidates; ++i) {
+    const Slot slot = draw_one();
+    const double violation = set_->worst_pair(slot, scope, settings_.kappa, kTie).violation;
+    if (violation > most) most = violation, chosen = slot;
+  }
+  cost_ += static_cast<double>(settings_.candidates * set_->n_classes());
+  return chosen;
+}
+
+void LaRank::perform(Operation operation, Slot slot) {
+  ++counts_.operations[operation];
+  cost_ = 0;
+  double gain = 0;
+  if (operation == kNew) {
+    if (set_->is_held(slot) && !set_->is_support(slot)) {
+      counts_.loss += set_->loss_of(slot);
+      cost_ += kKernelShare * static_cast<double>(set_->kernel().products_per_value()) *
+               static_cast<double>(set_->supports().size());
+      cost_ += static_cast<double>(set_->n_vectors());
+      gain = step(slot, SupportSet::Scope::all);
+      budget_.enforce(*set_);
+    }
+  } else if (operation == kOld) {
+    gain = step(draw_support(SupportSet::Scope::all), SupportSet::Scope::all);
+  } else {
+    for (int i = 0; i < kOptimizeAtOnce && !set_->supports().empty(); ++i) {
+      gain += step(draw_support(SupportSet::Scope::supports), SupportSet::Scope::supports);
+    }
+  }
+  if (cost_ > 0) {
+    double& rate = rates_[operation];
+    rate += settings_.forgetting * (gain / cost_ - rate);
+  }
+}
+
+void LaRank::clear_out(std::span<const Slot> slots) {
+  for (const Slot slot : slots) {
+    if (set_->is_held(slot) && !set_->is_support(slot)) set_->remove(slot);
+  }
+}
+
+void LaRank::take(std::span<const std::int64_t> rows, std::int64_t first_id,
+                  std::span<const std::int32_t> labels, std::span<const double> caps) {
+  set_->admit(rows, first_id, labels, caps, slots_);
+  emptied_.clear();
+  for (std::size_t next = 0; next < slots_.size();) {
+    const Operation operation = draw();
+    perform(operation, slots_[next]);
+    if (operation == kNew) ++next;
+  }
+  clear_out(slots_);
+  clear_out(emptied_);
+  set_->release_staged();
+}
+
+void LaRank::reprocess(std::size_t n_operations) {
+  emptied_.clear();
+  for (std::size_t i = 0; i < n_operations && !set_->supports().empty(); ++i) {
+    const Operation operation = draw();
+    if (operation != kNew) perform(operation, 0);
+  }
+  clear_out(emptied_);
+}
+
+}  // namespace widemargin

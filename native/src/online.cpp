@@ -1,0 +1,44 @@
+#include "widemargin/online.hpp"
+
+#include <limits>
+
+namespace widemargin {
+
+void OnlineLearner::learn(Slot slot, double cap) {
+  const std::size_t own = set_->label(slot);
+  double lowest = std::numeric_limits<double>::infinity();
+  std::size_t worst = own;
+  for (std::size_t c = 0; c < set_->n_classes(); ++c) {
+    const double g = set_->gradient(slot, c);
+    if (c != own && g < lowest) lowest = g, worst = c;
+  }
+  if (set_->gradient(slot, own) < lowest) return;
+  ++mistakes;
+  if (rule_ == Rule::mira) {
+    set_->solve_row(slot, SupportSet::Scope::all, /*anew=*/true);
+  } else if (cap > 0) {
+    set_->add(slot, own, cap);
+    set_->add(slot, worst, -cap);
+  }
+}
+
+void OnlineLearner::take(std::span<const std::int64_t> rows, std::int64_t first_id,
+                         std::span<const std::int32_t> labels, std::span<const double> caps) {
+  set_->admit(rows, first_id, labels, caps, slots_);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto row = static_cast<std::size_t>(rows[i]);
+    set_->moment = averages_ ? rows_seen : 0.0;
+    // A row that was here before may have been given up for the budget by now.
+    if (set_->find(first_id + rows[i]) == static_cast<std::int64_t>(slots_[i])) {
+      learn(slots_[i], caps[row]);
+      budget_.enforce(*set_);
+    }
+    rows_seen += 1;
+  }
+  for (const Slot slot : slots_) {
+    if (set_->is_held(slot) && !set_->is_support(slot)) set_->remove(slot);
+  }
+  set_->release_staged();
+}
+
+}  // namespace widemargin

@@ -1,0 +1,421 @@
+#include "widemargin/support_set.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace widemargin {
+namespace {
+
+constexpr double kFlat = 1e-10;  // curvature times cap: a row that can change its own score by no
+                                 // more than this is moved to its bounds at once
+constexpr double kNothing = 1e-12;  // of its cap, below which a coefficient is rounding error
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+void project_to_zero_sum(std::span<double> targets, std::span<const double> lower,
+                         std::span<const double> upper, std::vector<double>& breaks) {
+  // sum_c clip(target_c - shift) falls with the shift, and is linear between the points where a
+  // number leaves its upper bound or arrives at its lower one.
+  const auto sum_at = [&](double shift) {
+    double sum = 0;
+    for (std::size_t c = 0; c < targets.size(); ++c) {
+      sum += std::clamp(targets[c] - shift, lower[c], upper[c]);
+    }
+    return sum;
+  };
+  breaks.clear();
+  for (std::size_t c = 0; c < targets.size(); ++c) {
+    if (upper[c] < kInfinity) breaks.push_back(targets[c] - upper[c]);
+    if (lower[c] > -kInfinity) breaks.push_back(targets[c] - lower[c]);
+  }
+  std::sort(breaks.begin(), breaks.end());
+  // The last break where the sum is not yet below zero.
+  const auto after = std::partition_point(breaks.begin(), breaks.end(),
+                                          [&](double shift) { return sum_at(shift) >= 0; });
+  const double begin = after == breaks.begin() ? -kInfinity : *(after - 1);
+  const double end = after == breaks.end() ? kInfinity : *after;
+  double fixed = 0, free_sum = 0;
+  std::size_t n_free = 0;
+  for (std::size_t c = 0; c < targets.size(); ++c) {
+    const double leaves = targets[c] - upper[c], arrives = targets[c] - lower[c];
+    if (leaves >= end) {
+      fixed += upper[c];
+    } else if (arrives <= begin) {
+      fixed += lower[c];
+    } else {
+      free_sum += targets[c];
+      ++n_free;
+    }
+  }
+  const double shift =
+      n_free > 0 ? std::clamp((free_sum + fixed) / static_cast<double>(n_free), begin, end) : begin;
+  for (std::size_t c = 0; c < targets.size(); ++c) {
+    targets[c] = std::clamp(targets[c] - shift, lower[c], upper[c]);
+  }
+}
+
+SupportSet::SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss, double margin,
+                       std::size_t cache_bytes, int n_threads)
+    : kernel_(&kernel),
+      rows_(kernel, cache_bytes, n_threads),
+      n_classes_(n_classes),
+      loss_(loss),
+      margin_(margin) {}
+
+double SupportSet::upper(const Pattern& pattern, std::size_t c) const {
+  if (c != pattern.label) return 0;
+  return loss_ == DualLoss::crammer_singer ? pattern.cap : kInfinity;
+}
+
+double SupportSet::lower(const Pattern& pattern, std::size_t c) const {
+  return loss_ == DualLoss::crammer_singer || c == pattern.label ? -kInfinity : -pattern.cap;
+}
+
+double SupportSet::value(const Pattern& pattern, std::size_t c) const {
+  for (const Coefficient& each : pattern.values) {
+    if (each.label == c) return each.value;
+  }
+  return 0;
+}
+
+void SupportSet::make_room(std::size_t slots) {
+  if (slots <= capacity_) return;
+  const std::size_t wanted = std::max<std::size_t>({slots, capacity_ + capacity_ / 2, 256});
+  AlignedVector<double> wider(n_classes_ * wanted, 0.0);
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    std::copy_n(gradients_.data() + c * capacity_, patterns_.size(), wider.data() + c * wanted);
+  }
+  gradients_.swap(wider);
+  capacity_ = wanted;
+}
+
+Slot SupportSet::free_slot() {
+  if (!free_.empty()) {
+    const Slot slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  make_room(patterns_.size() + 1);
+  patterns_.emplace_back();
+  return static_cast<Slot>(patterns_.size() - 1);
+}
+
+void SupportSet::look_at_all() {
+  view_columns_ = patterns_.size();
+  view_inhabited_ = slot_of_.size();
+  view_moves_ = rows_.moves();
+}
+
+void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id,
+                       std::span<const std::int32_t> labels, std::span<const double> caps,
+                       std::vector<Slot>& slots) {
+  rows_.unstage();
+  if (!view_is_fixed_) look_at_all();
+  std::vector<Slot> fresh;
+  slots.clear();
+  for (const std::int64_t row : rows) {
+    const auto place = static_cast<std::size_t>(row);
+    const auto [known, is_new] = slot_of_.try_emplace(first_id + row, Slot{0});
+    if (!is_new) {
+      slots.push_back(known->second);
+      continue;
+    }
+    const Slot slot = free_slot();
+    known->second = slot;
+    kernel_->put(slot, place);
+    rows_.move_in(slot);
+    Pattern& pattern = patterns_[slot];
+    pattern.id = first_id + row;
+    pattern.label = static_cast<std::uint32_t>(labels[place]);
+    pattern.held = true;
+    pattern.cap = caps[place];
+    pattern.diagonal = kernel_->diagonal(slot);
+    pattern.age = admitted_++;
+    slots.push_back(slot);
+    fresh.push_back(slot);
+  }
+  for (const Slot slot : fresh) {
+    for (std::size_t c = 0; c < n_classes_; ++c) gradients_[c * capacity_ + slot] = 0;
+    gradients_[patterns_[slot].label * capacity_ + slot] = margin_;
+  }
+  if (supports_.empty() || fresh.empty()) return;
+  // Values with one another are not needed until one of these rows has a coefficient.
+  rows_.stage(fresh, view_columns_, view_inhabited_, view_moves_);
+  std::vector<double> scores(n_classes_);
+  for (const Slot slot : fresh) {
+    std::fill(scores.begin(), scores.end(), 0.0);
+    const float* const kernel_row = rows_.staged(slot);
+    for (std::size_t j = 0; j < view_columns_; ++j) {
+      const double similarity = static_cast<double>(kernel_row[j]);
+      for (const Coefficient& each : patterns_[j].values) {
+        scores[each.label] += each.value * similarity;
+      }
+    }
+    for (std::size_t c = 0; c < n_classes_; ++c) gradients_[c * capacity_ + slot] -= scores[c];
+  }
+}
+
+void SupportSet::remove(Slot slot) {
+  Pattern& pattern = patterns_[slot];
+  const std::vector<Coefficient> leaving = pattern.values;
+  for (const Coefficient& each : leaving) {
+    if (each.value != 0) add(slot, each.label, -each.value);
+  }
+  n_vectors_ -= pattern.values.size();
+  pattern.values.clear();  // what is left has no value, only a past
+  update_place(slot);
+  slot_of_.erase(pattern.id);
+  pattern = Pattern();
+  rows_.move_out(slot);
+  free_.push_back(slot);
+}
+
+std::int64_t SupportSet::find(std::int64_t id) const {
+  const auto found = slot_of_.find(id);
+  return found == slot_of_.end() ? -1 : static_cast<std::int64_t>(found->second);
+}
+
+void SupportSet::list_classes(const Pattern& pattern, Scope scope,
+                              std::vector<std::uint32_t>& classes) const {
+  classes.clear();
+  if (scope == Scope::all) {
+    for (std::uint32_t c = 0; c < n_classes_; ++c) classes.push_back(c);
+    return;
+  }
+  classes.push_back(pattern.label);
+  for (const Coefficient& each : pattern.values) {
+    if (each.label != pattern.label) classes.push_back(each.label);
+  }
+  if (scope == Scope::supports) return;
+  for (const std::uint32_t c : pattern.working_set) {
+    if (value(pattern, c) == 0) classes.push_back(c);
+  }
+}
+
+SupportSet::Pair SupportSet::worst_pair(Slot slot, Scope scope, double kappa, double tie) const {
+  const Pattern& pattern = patterns_[slot];
+  const double slack = kappa * pattern.cap;
+  double highest = -kInfinity, lowest = kInfinity;
+  Pair pair;
+  const auto consider_up = [&](std::size_t c, double now) {
+    const double g = gradient(slot, c);
+    if (g > highest + tie && now < upper(pattern, c) - slack) highest = g, pair.up = c;
+  };
+  const auto consider_down = [&](std::size_t c, double now) {
+    const double g = gradient(slot, c);
+    if (g < lowest - tie && now > lower(pattern, c) + slack) lowest = g, pair.down = c;
+  };
+  // A wrong class without a coefficient cannot go up.
+  bool own_seen = false;
+  for (const Coefficient& each : pattern.values) {
+    own_seen |= each.label == pattern.label;
+    consider_up(each.label, each.value);
+    if (scope != Scope::all) consider_down(each.label, each.value);
+  }
+  if (!own_seen) {
+    consider_up(pattern.label, 0);
+    if (scope != Scope::all) consider_down(pattern.label, 0);
+  }
+  if (scope == Scope::working_set) {
+    for (const std::uint32_t c : pattern.working_set) {
+      if (value(pattern, c) == 0) consider_down(c, 0);
+    }
+  } else if (scope == Scope::all) {
+    const double* const column = gradients_.data() + slot;
+    const bool bounded = loss_ == DualLoss::weston_watkins;
+    for (std::size_t c = 0; c < n_classes_; ++c) {
+      const double g = column[c * capacity_];
+      if (g < lowest - tie && (!bounded || value(pattern, c) > lower(pattern, c) + slack)) {
+        lowest = g, pair.down = c;
+      }
+    }
+  }
+  if (highest > lowest && pair.up != pair.down) pair.violation = highest - lowest;
+  return pair;
+}
+
+void SupportSet::shift(Slot slot, std::size_t c, double change, double exact) {
+  Pattern& pattern = patterns_[slot];
+  auto found = std::find_if(pattern.values.begin(), pattern.values.end(),
+                            [&](const Coefficient& each) { return each.label == c; });
+  if (found == pattern.values.end()) {
+    pattern.values.push_back({static_cast<std::uint32_t>(c), 0.0, 0.0});
+    found = pattern.values.end() - 1;
+    ++n_vectors_;
+  }
+  found->value = exact;
+  found->earlier += moment * change;
+  if (exact == 0 && found->earlier == 0) {
+    pattern.values.erase(found);
+    --n_vectors_;
+  }
+  const std::span<const float> kernel_row = rows_.row(slot);
+  instruction_sets().front()->add_scaled(kernel_row.data(), -change,
+                                         gradients_.data() + c * capacity_, patterns_.size());
+}
+
+// As the values of a row sum to zero, one that is alone is what rounding has left.
+void SupportSet::drop_residue(Slot slot) {
+  Pattern& pattern = patterns_[slot];
+  if (pattern.values.size() == 1) {
+    pattern.values.clear();
+    --n_vectors_;
+  }
+}
+
+void SupportSet::update_place(Slot slot) {
+  Pattern& pattern = patterns_[slot];
+  const bool listed = pattern.place != kNowhere;
+  if (!pattern.values.empty() && !listed) {
+    pattern.place = supports_.size();
+    supports_.push_back(slot);
+  } else if (pattern.values.empty() && listed) {
+    supports_[pattern.place] = supports_.back();
+    patterns_[supports_.back()].place = pattern.place;
+    supports_.pop_back();
+    pattern.place = kNowhere;
+  }
+}
+
+double SupportSet::step(Slot slot, const Pair& pair) {
+  Pattern& pattern = patterns_[slot];
+  const double up = value(pattern, pair.up), down = value(pattern, pair.down);
+  const double most_up = upper(pattern, pair.up) - up, most_down = down - lower(pattern, pair.down);
+  double amount = std::min(most_up, most_down);
+  const double curvature = 2 * pattern.diagonal;
+  if (curvature * pattern.cap > kFlat) amount = std::min(amount, pair.violation / curvature);
+  if (!(amount > 0) || amount == kInfinity) return 0;
+  rows_.row(slot);  // what may fail comes before anything changes
+  const double gain = amount * pair.violation - 0.5 * amount * amount * curvature;
+  // Coefficients that reach a bound are put on it to the bit, and what is left of two that cancel
+  // but for rounding is nothing.
+  const auto snapped = [&](double v) { return std::abs(v) < kNothing * pattern.cap ? 0.0 : v; };
+  shift(slot, pair.up, amount, amount == most_up ? upper(pattern, pair.up) : snapped(up + amount));
+  shift(slot, pair.down, -amount,
+        amount == most_down ? lower(pattern, pair.down) : snapped(down - amount));
+  drop_residue(slot);
+  update_place(slot);
+  dual_ += gain;
+  return gain;
+}
+
+double SupportSet::solve_row(Slot slot, Scope scope, bool anew) {
+  Pattern& pattern = patterns_[slot];
+  if (!(pattern.diagonal * pattern.cap > kFlat)) return step(slot, worst_pair(slot, scope, 0.0));
+  list_classes(pattern, scope, classes_);
+  const std::size_t count = classes_.size();
+  targets_.resize(count);
+  uppers_.resize(count);
+  lowers_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t c = classes_[i];
+    const double now = anew ? 0.0 : value(pattern, c);
+    targets_[i] = now + gradient(slot, c) / pattern.diagonal;
+    uppers_[i] = upper(pattern, c);
+    lowers_[i] = lower(pattern, c);
+  }
+  project_to_zero_sum(targets_, lowers_, uppers_, breaks_);
+  rows_.row(slot);  // what may fail comes before anything changes
+  double gain = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t c = classes_[i];
+    const double now = value(pattern, c);
+    const double change = anew ? targets_[i] : targets_[i] - now;
+    if (change == 0) continue;
+    gain += change * gradient(slot, c) - 0.5 * change * change * pattern.diagonal;
+    shift(slot, c, change, anew ? now + change : targets_[i]);
+  }
+  drop_residue(slot);
+  update_place(slot);
+  dual_ += gain;
+  return gain;
+}
+
+void SupportSet::add(Slot slot, std::size_t label, double change) {
+  const Pattern& pattern = patterns_[slot];
+  rows_.row(slot);  // what may fail comes before anything changes
+  dual_ += change * gradient(slot, label) - 0.5 * change * change * pattern.diagonal;
+  shift(slot, label, change, value(pattern, label) + change);
+  update_place(slot);
+}
+
+void SupportSet::restore(Slot slot, std::span<const double> values,
+                         std::span<const double> earlier) {
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    const double change = values[c] - value(patterns_[slot], c);
+    if (change != 0) add(slot, c, change);
+    if (earlier[c] == 0) continue;
+    auto& known = patterns_[slot].values;
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const Coefficient& each) { return each.label == c; });
+    if (found != known.end()) {
+      found->earlier = earlier[c];
+    } else {
+      known.push_back({static_cast<std::uint32_t>(c), 0.0, earlier[c]});
+      ++n_vectors_;
+    }
+  }
+  update_place(slot);
+}
+
+void SupportSet::merge(Slot from, Slot into) {
+  const double similarity = static_cast<double>(rows_.row(from)[into]);
+  const double share = std::clamp(similarity / patterns_[into].diagonal, 0.0, 1.0);
+  const std::vector<Coefficient> moved = patterns_[from].values;
+  patterns_[into].cap += patterns_[from].cap;
+  for (const Coefficient& each : moved) add(into, each.label, share * each.value);
+  remove(from);
+}
+
+Slot SupportSet::oldest_support() const {
+  return *std::min_element(supports_.begin(), supports_.end(),
+                           [&](Slot a, Slot b) { return patterns_[a].age < patterns_[b].age; });
+}
+
+Slot SupportSet::nearest_support(Slot slot) {
+  const std::span<const float> kernel_row = rows_.row(slot);
+  Slot nearest = slot;
+  double most = -kInfinity;
+  for (const Slot other : supports_) {
+    const Pattern& pattern = patterns_[other];
+    if (other == slot || pattern.label != patterns_[slot].label || !(pattern.diagonal > 0))
+      continue;
+    const double similarity = static_cast<double>(kernel_row[other]) / std::sqrt(pattern.diagonal);
+    if (similarity > most) most = similarity, nearest = other;
+  }
+  return nearest;
+}
+
+double SupportSet::loss_of(Slot slot) const {
+  const Pattern& pattern = patterns_[slot];
+  const double own = gradient(slot, pattern.label);
+  double loss = 0;
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    if (c == pattern.label) continue;
+    const double slack = std::max(0.0, own - gradient(slot, c));
+    loss = loss_ == DualLoss::crammer_singer ? std::max(loss, slack) : loss + slack;
+  }
+  return pattern.cap * loss;
+}
+
+// primal - dual = sum_i cap_i loss_i - sum_ic beta_i(c) g_i(c), as |w|^2 = sum_ic beta_i(c) times
+// the score; every row's share is 0 or more.
+SupportSet::Gap SupportSet::gap() const {
+  Gap result;
+  for (std::size_t j = 0; j < patterns_.size(); ++j) {
+    const auto slot = static_cast<Slot>(j);
+    if (!patterns_[j].held) continue;
+    result.gap += loss_of(slot);
+    for (const Coefficient& each : patterns_[j].values) {
+      const double product = each.value * gradient(slot, each.label);
+      result.gap -= product;
+      result.dual += 0.5 * product;
+      if (each.label == patterns_[j].label) result.dual += 0.5 * margin_ * each.value;
+    }
+  }
+  return result;
+}
+
+}  // namespace widemargin

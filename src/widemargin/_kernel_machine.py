@@ -1,0 +1,132 @@
+"""What classifiers with a kernel share: its parameters, and the checks of training data."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from widemargin._base import BaseMachine
+from widemargin._parameters import check_choice, check_integer, check_jobs, check_real
+from widemargin._rows import canonical_rows, check_kernel_matrix
+from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_LARGEST_DEGREE = 1000
+_LARGEST_WEIGHT = 1e15  # of a row, C included
+
+
+class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+    """A classifier with the parameters kernel, gamma, degree, coef0, class_weight and n_jobs."""
+
+    C: float
+    kernel: Any
+    gamma: float | str
+    degree: int
+    coef0: float
+    class_weight: Any
+    classes_: Array
+
+    def _cap(self) -> float:
+        """Return what a row of weight 1 counts against the regulariser."""
+        return float(self.C)
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+
+    def _check_kernel_parameters(self) -> None:
+        if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
+            check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("scale",), ", or a positive number")
+        else:
+            check_real("gamma", self.gamma, positive=True)
+        check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
+        check_real("coef0", self.coef0)
+        check_jobs(self.n_jobs)
+
+    def _make_kernel(self, rows: Rows, weights: Array | None = None) -> Kernel:
+        return as_kernel(
+            self.kernel,
+            rows,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            weights=weights,
+        )
+
+    def _validate_training_data(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Rows, npt.NDArray[np.intp], Array, Array]:
+        """Return rows, class numbers, weights, and these times C; sets classes_."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        check_classification_targets(y)
+        if self._is_precomputed():
+            check_kernel_matrix(X)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "Classification needs at least 2 classes in y, got only 1 class: "
+                f"{self.classes_[0]!r}."
+            )
+        weights, each = self._row_weights(X, labels, sample_weight, y)
+        return canonical_rows(X), labels, weights, each
+
+    def _row_weights(
+        self, X: Rows, labels: npt.NDArray[np.intp], sample_weight: Any, y: Array
+    ) -> tuple[Array, Array]:
+        """Return the weights of rows, and these times C and the weights of the classes."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
+        each = self._cap() * weights * self._class_weights(y, labels, weights)[labels]
+        if not each.any():
+            raise ValueError(
+                "class_weight and sample_weight leave every row without weight; there is nothing "
+                "to learn from."
+            )
+        if each.max() > _LARGEST_WEIGHT:
+            raise ValueError(
+                f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
+                f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."
+            )
+        return weights, each
+
+    def _class_weights(self, y: Array, labels: npt.NDArray[np.intp], weights: Array) -> Array:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            sums = np.bincount(labels, weights, minlength=len(self.classes_))
+            present = np.where(sums > 0, sums, np.inf)
+            return np.asarray(weights.sum() / (len(self.classes_) * present))
+        each = np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
+        if not (np.isfinite(each).all() and (each >= 0).all()):
+            raise ValueError(
+                f"class_weight must hold numbers of 0 or more, got {self.class_weight}."
+            )
+        return each
+
+    def _validate_rows(self, X: Any) -> Rows:
+        try:
+            return super()._validate_rows(X)
+        except ValueError as error:
+            if self._is_precomputed() and "features" in str(error):
+                raise ValueError(
+                    f"{error} With a precomputed kernel these are the kernel values with every "
+                    "training row, of which those of basis_indices_ are used."
+                ) from error
+            raise
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags

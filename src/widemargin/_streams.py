@@ -1,0 +1,359 @@
+"""Classifiers that learn row by row: a dual machine that stays alive between calls.
+
+``fit`` leaves an estimator whose attributes are all there. ``partial_fit`` leaves a machine that is
+alive, and makes attributes of it when one is asked for: to write them down takes longer than to
+learn a row.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from widemargin._kernel_machine import KernelMachine
+from widemargin._machines import two_as_one
+from widemargin._parameters import check_choice, check_integer, check_real
+from widemargin._rows import canonical_rows, rows_like
+from widemargin._threads import one_blas_thread
+from widemargin.kernels import Kernel, Precomputed, Rows
+from widemargin.models import KernelExpansion
+from widemargin.readouts import Readout
+from widemargin.solvers.dual import DualMachine, Supports
+from widemargin.solvers.larank import take
+
+Array: TypeAlias = npt.NDArray[Any]
+
+BUDGET_POLICIES = ("drop", "merge")
+
+
+@dataclass
+class Stream:
+    """A machine that goes on learning."""
+
+    machine: DualMachine
+    native: Any  # the solver that takes blocks of rows
+    like: Rows  # no rows, of the form and dtype that all rows have
+    rows_seen: int
+    kept: Rows  # rows by slot
+
+    def learn(self, rows: Rows, labels: npt.NDArray[np.intp], caps: Array) -> None:
+        """Learn rows in their order."""
+        batch = self.machine.use_batch(rows, labels, caps, first_id=self.rows_seen)
+        take(self.machine, self.native, np.arange(batch.n_rows))
+        self.rows_seen += batch.n_rows
+        self.keep(rows, batch.first_id)
+
+    def keep(self, rows: Rows, first_id: int) -> None:
+        """Remember the rows of the batch that are support patterns now."""
+        if self.machine.keeps_rows:
+            return
+        slots = self.machine.slots_of(first_id + np.arange(rows.shape[0]))
+        held = np.flatnonzero(slots >= 0)
+        if len(held) == 0:
+            return
+        if slots.max() >= len(self.kept):
+            more = np.zeros((len(self.kept) // 2 + slots.max() + 1, rows.shape[1]), self.like.dtype)
+            more[: len(self.kept)] = self.kept
+            self.kept = more
+        some = rows[held]
+        self.kept[slots[held]] = some.toarray() if sp.issparse(some) else some
+
+    def vectors(self, supports: Supports) -> Rows:
+        """Return the rows of support patterns."""
+        if self.machine.keeps_rows:
+            return self.machine.rows_in(supports.slots)
+        return rows_like(self.kept[supports.slots], self.like)
+
+
+def _learns_row_by_row(estimator: DualClassifier) -> bool:
+    estimator._check_learns_row_by_row()
+    return True
+
+
+class DualClassifier(KernelMachine):
+    """A classifier that a :class:`~widemargin.solvers.dual.DualMachine` is behind."""
+
+    model_: KernelExpansion
+    cache_size: float
+    budget: int | None
+    budget_policy: str
+    random_state: Any
+    _patterns: dict[str, Any]
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Require valid parameters."""
+
+    @abstractmethod
+    def _make_machine(self, kernel: Kernel, rows: Rows) -> DualMachine:
+        """Return a machine without rows."""
+
+    @abstractmethod
+    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+        """Return the native solver that ``partial_fit`` goes by."""
+
+    @abstractmethod
+    def _attributes_after(self, stream: Stream, supports: Supports) -> dict[str, Any]:
+        """Return what a fit leaves besides the model, after rows of a stream."""
+
+    def _check_learns_row_by_row(self) -> None:
+        """Raise AttributeError, with a way out, where ``partial_fit`` cannot be."""
+        if self._is_precomputed():
+            raise AttributeError(
+                "partial_fit does not go with a precomputed kernel: its columns are the training "
+                "rows of fit."
+            )
+
+    def _coefficients(self, supports: Supports, rows_seen: int) -> Array:
+        """Return the coefficients that predict."""
+        return supports.coef
+
+    def _check_stream_parameters(self) -> None:
+        self._check_kernel_parameters()
+        check_random_state(self.random_state)
+        check_real("cache_size", self.cache_size, positive=True)
+        if self.budget is not None:
+            check_integer("budget", self.budget, least=1)
+        check_choice("budget_policy", self.budget_policy, BUDGET_POLICIES)
+
+    @available_if(_learns_row_by_row)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more rows, in the order given: a batch, or one at a time.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that will ever come. Needed in the first call, unless its rows have them
+            all; later it may be left out.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+        """
+        begun = "_stream" in self.__dict__ or hasattr(self, "model_")
+        rows, labels, caps = self._validate_batch(X, y, classes, sample_weight, begun)
+        with one_blas_thread(), self._learning(rows, caps) as stream:
+            stream.learn(rows_like_stream(rows, stream.like), labels, caps)
+        return self
+
+    @contextmanager
+    def _learning(self, rows: Rows, caps: Array) -> Iterator[Stream]:
+        """Give the stream that is alive, or a new one; a failure leaves what was learned before."""
+        stream = self.__dict__.get("_stream")
+        if stream is None:
+            stream = self._resume() if hasattr(self, "model_") else self._begin(rows)
+        try:
+            yield stream
+        except BaseException:
+            # Rows that were admitted but not learned; and attributes that are there stay valid.
+            stream.machine.set.release_all()
+            if "model_" in self.__dict__:
+                self.__dict__.pop("_stream", None)
+            elif "_stream" not in self.__dict__:
+                self.__dict__.pop("classes_", None)
+            raise
+        for name in (self._fitted_names | {"model_"}) - {"classes_"}:
+            self.__dict__.pop(name, None)
+        self._stream = stream
+
+    def _begin(self, rows: Rows) -> Stream:
+        machine = self._make_machine(self._make_kernel(rows), rows)
+        return self._stream_of(machine, rows[:0], 0)
+
+    def _resume(self) -> Stream:
+        """Return a machine with the coefficients that a fit or a file has left."""
+        patterns, rows = self._patterns, self.model_.basis
+        if isinstance(self.model_.kernel, Precomputed):
+            raise ValueError(
+                "partial_fit cannot go on from a machine with a precomputed kernel: its patterns "
+                "are known by number alone."
+            )
+        machine = self._make_machine(self.model_.kernel, rows)
+        count, rows_seen = rows.shape[0], int(patterns["rows_seen"])
+        # Names below those of rows to come.
+        machine.use_batch(rows, patterns["labels"], patterns["caps"], first_id=rows_seen - count)
+        machine.restore(np.arange(count), patterns["coef"], patterns["earlier"])
+        stream = self._stream_of(machine, rows[:0], rows_seen)
+        stream.keep(rows, rows_seen - count)
+        return stream
+
+    def _stream_of(self, machine: DualMachine, like: Rows, rows_seen: int) -> Stream:
+        seed = check_random_state(self.random_state).randint(1 << 31)
+        learner = self._make_learner(machine, seed, rows_seen)
+        kept = np.zeros((0, like.shape[1]), dtype=like.dtype)
+        return Stream(machine, learner, like, rows_seen, kept)
+
+    def _validate_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, begun: bool
+    ) -> tuple[Rows, npt.NDArray[np.intp], Array]:
+        """Return rows, class numbers and caps; the first call sets classes_ and n_features_in_."""
+        if begun and classes is None and sample_weight is None and self._is_plain(X, y):
+            # The checks of scikit-learn take longer than learning a row.
+            labels = self._numbers_of(np.asarray(y))
+            return X, labels, self._caps_of(labels)
+        self._check_parameters()
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all rows at once, and partial_fit sees "
+                "a part. Give a dict, or sample_weight."
+            )
+        before = dict(self.__dict__)
+        try:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                reset=not begun,
+            )
+            check_classification_targets(y)
+            self._set_classes(y, classes, begun)
+            labels = self._numbers_of(y)
+            caps = self._row_weights(X, labels, sample_weight, self.classes_)[1]
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return canonical_rows(X), labels, caps
+
+    def _is_plain(self, X: Any, y: Any) -> bool:
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and np.ndim(y) == 1
+            and X.shape == (len(y), self.n_features_in_)
+            and len(X) > 0
+            and X.dtype in (np.float64, np.float32)
+            and X.flags.c_contiguous
+            and "feature_names_in_" not in self.__dict__
+            and self.class_weight is None
+            and bool(np.isfinite(X).all())
+        )
+
+    def _caps_of(self, labels: npt.NDArray[np.intp]) -> Array:
+        return np.full(len(labels), float(self._cap()))
+
+    def _set_classes(self, y: Array, classes: Any, begun: bool) -> None:
+        if classes is None:
+            if begun:
+                return
+            self.classes_ = np.unique(y)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    "The first call of partial_fit has rows of one class only, "
+                    f"{self.classes_[0]!r}. Say which there will be: partial_fit(X, y, "
+                    "classes=[...])."
+                )
+            return
+        announced = np.unique(column_or_1d(classes))
+        if begun and not np.array_equal(announced, self.classes_):
+            raise ValueError(
+                f"classes={announced} differs from those of the first call, {self.classes_}."
+            )
+        if len(announced) < 2:
+            raise ValueError(f"classes must name at least 2 classes, got {announced}.")
+        self.classes_ = announced
+
+    def _numbers_of(self, y: Array) -> npt.NDArray[np.intp]:
+        labels = np.searchsorted(self.classes_, y)
+        known = self.classes_[np.minimum(labels, len(self.classes_) - 1)] == y
+        if not np.all(known):
+            unseen = np.unique(y[~np.asarray(known)])
+            raise ValueError(
+                f"y has classes that were not announced: {unseen[:10]}. Those of the machine are "
+                f"{self.classes_}; name all in the first call, partial_fit(X, y, classes=[...])."
+            )
+        return labels
+
+    def _publish(self) -> None:
+        """Write down the attributes of the machine that is alive."""
+        stream: Stream = self.__dict__["_stream"]
+        supports = stream.machine.supports()
+        self.__dict__.update(
+            self._model_attributes(
+                stream.machine.kernel,
+                stream.vectors(supports),
+                np.full(len(supports.ids), -1),
+                supports,
+                stream.rows_seen,
+            )
+        )
+        self.__dict__.update(self._attributes_after(stream, supports))
+
+    def _model_attributes(
+        self,
+        kernel: Kernel,
+        vectors: Rows,
+        indices: npt.NDArray[np.intp],
+        supports: Supports,
+        rows_seen: int,
+    ) -> dict[str, Any]:
+        """Return the attributes that say what predicts, and what is needed to go on."""
+        coef, intercept = two_as_one(
+            self._coefficients(supports, rows_seen), np.zeros(len(self.classes_))
+        )
+        model = KernelExpansion(
+            kernel, vectors, np.ascontiguousarray(coef), intercept, n_features=self.n_features_in_
+        )
+        return {
+            "model_": model,
+            "basis_": model.basis,
+            "basis_indices_": indices,
+            "n_basis_": model.n_basis,
+            "dual_coef_": model.coef,
+            "intercept_": model.intercept,
+            "_patterns": {
+                "labels": supports.labels,
+                "caps": supports.caps,
+                "coef": supports.coef,
+                "earlier": supports.earlier,
+                "rows_seen": rows_seen,
+            },
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for what is not there: attributes of a machine that is alive, but not written down.
+        lazy = name == "model_" or name in type(self)._fitted_names
+        if lazy and "_stream" in self.__dict__ and "model_" not in self.__dict__:
+            self._publish()
+            return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> Any:
+        hasattr(self, "model_")  # which writes the attributes down
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_stream"}
+
+    def _readout(self) -> Readout:
+        return Readout(self.classes_, kind="binary" if len(self.classes_) == 2 else "multiclass")
+
+    def _check_gives_probabilities(self) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} gives scores, not probabilities. Wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV."
+        )
+
+
+def rows_like_stream(rows: Rows, like: Rows) -> Rows:
+    """Return rows of the form and dtype that the first ones had."""
+    same = sp.issparse(rows) == sp.issparse(like) and rows.dtype == like.dtype
+    return rows if same else rows_like(rows, like)

@@ -1,0 +1,467 @@
+"""Full kernel machines of all classes at once, by exact solvers or online."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from widemargin._fitting import FRAMES_TO_CALLER, FitProgress, Interrupted, all_or_nothing
+from widemargin._parameters import check_choice, check_flag, check_integer, check_real
+from widemargin._rows import rows_like
+from widemargin._streams import DualClassifier, Stream
+from widemargin._threads import one_blas_thread, thread_count
+from widemargin.kernels import RBF, Kernel, Laplacian, Linear, Rows
+from widemargin.solvers.cutting_plane import CuttingPlane
+from widemargin.solvers.dual import DUAL_LOSSES, DualMachine, DualSolver, Supports, Watch
+from widemargin.solvers.full_gradient import FullGradient
+from widemargin.solvers.larank import LaRank
+
+Array: TypeAlias = npt.NDArray[Any]
+
+SOLVERS: dict[str, type[DualSolver]] = {
+    solver.name: solver for solver in (LaRank, FullGradient, CuttingPlane)
+}
+
+_GAP_SHARE = 0.01  # of the objective, that the gap may be at the most where tol is None
+_PROBED_PATTERNS = 200
+_INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no rounding error
+
+
+class KernelClassifier(DualClassifier):
+    """Support vector machine of all classes at once, with any kernel; exact or online.
+
+    The scores of all classes are learned together, ``f_c(x) = sum_i beta_i(c) k(x_i, x)``, where
+    they minimise ::
+
+        1/2 sum_c |w_c|^2 + C sum_i weight_i loss(f(x_i), y_i)
+
+    There is no intercept. One kernel row serves all classes, and ``partial_fit`` learns row by row.
+
+    Parameters
+    ----------
+    loss : {"crammer_singer", "weston_watkins"}, default="crammer_singer"
+        What a wrong row costs: the hinge of the worst wrong class,
+        ``max_c max(0, 1 + f_c - f_y)``, or the hinges of all wrong classes, summed. For two classes
+        they are the same.
+
+    C : float, default=1.0
+        Weight of the summed loss against the regulariser.
+
+    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
+default="rbf"
+        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+        returns the matrix of values. For "precomputed", X is the kernel matrix: square in ``fit``,
+        with a column for each training row in ``predict``.
+
+    gamma : float or "scale", default="scale"
+        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+
+    degree : int, default=3
+        Degree of the kernel "poly".
+
+    coef0 : float, default=0.0
+        Constant of the kernel "poly".
+
+    solver : {"larank", "full_gradient", "cutting_plane"} or solver, default="larank"
+        How the problem is solved: by LaRank, which goes through the rows one by one; by exact
+        solves of one row after the other (MCSVM); or by working sets of constraints (SVMstruct).
+        All find the same machine. An object of :mod:`widemargin.solvers`, such as
+        :class:`~widemargin.solvers.larank.LaRank`, has tolerances to set.
+
+    epochs : int or None, default=None
+        Passes over the rows. None is as many as it takes for the duality gap to be small. One pass
+        of LaRank comes near, and takes a fraction of the time.
+
+    tol : float or None, default=None
+        Duality gap at which a fit ends, as a share of the objective. None is a gap below C, and
+        below a hundredth of the objective.
+
+    max_seconds : float or None, default=None
+        Time limit. A fit that runs into it keeps the machine it has, with a warning.
+
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+
+    budget : int or None, default=None
+        Support patterns that ``partial_fit`` keeps at the most, so that a stream cannot make the
+        machine grow without end.
+
+    budget_policy : {"drop", "merge"}, default="drop"
+        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
+        class.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    warm_start : bool, default=False
+        Whether ``fit`` starts from the coefficients of the fit before, of rows that are in X at the
+        same places.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for the order of rows, and for draws among them. With a seed, results are the same to
+        the bit.
+
+    n_jobs : int, default=None
+        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    n_basis_ : int
+        Number of support patterns: rows that have coefficients.
+    n_support_vectors_ : int
+        Number of coefficients that are not zero.
+    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns. For a precomputed kernel, their row numbers.
+    basis_indices_ : ndarray of shape (n_basis,)
+        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
+        Coefficients beta; for two classes, those of the second less those of the first.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Zeros.
+    objective_ : float
+        The primal objective; infinite where nobody computed it, see ``gap_``.
+    dual_objective_ : float
+        The dual objective, which is never larger.
+    gap_ : float
+        The difference: how far the objective is from the best at the most. It takes kernel values
+        of all rows with all support patterns, so that a fit with a number of ``epochs`` leaves it
+        out (infinite), unless the solver is ``LaRank(certify=True)``.
+    n_kernel_evaluations_ : int
+        Kernel values that were computed.
+    n_iter_ : int
+        Passes over the rows that were begun.
+    stop_reason_ : str
+        Why the fit ended: "tol", "epochs", "max_seconds", "callback", "stuck" (no step improves the
+        machine, with a warning), or "partial_fit".
+    history_ : dict of ndarray
+        The way there: ``epoch``, ``rows_seen``, ``seconds``, ``dual``, ``primal``, ``gap``,
+        ``kernel_evaluations``, ``arg_max`` (searches for the worst class), ``support_vectors``,
+        ``support_patterns``. Where Ctrl-C ended the fit, the estimator is as it was before, but for
+        an entry ``last_good`` here: a fitted copy.
+    model_ : KernelExpansion
+        What predicts.
+
+    See Also
+    --------
+    SparseKernelClassifier : Few basis vectors, for predictions in microseconds.
+    KernelPerceptron, KernelMIRA : Simpler online learners.
+    widemargin.compress : Makes a machine of few vectors of this one.
+    sklearn.svm.SVC : One machine for each pair of classes.
+
+    References
+    ----------
+    .. [1] A. Bordes, L. Bottou, P. Gallinari, J. Weston, "Solving MultiClass Support Vector
+       Machines with LaRank", International Conference on Machine Learning, 2007.
+    .. [2] K. Crammer, Y. Singer, "On the Algorithmic Implementation of Multiclass Kernel-based
+       Vector Machines", Journal of Machine Learning Research, 2001.
+    .. [3] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun, "Large Margin Methods for
+       Structured and Interdependent Output Variables", Journal of Machine Learning Research, 2005.
+    .. [4] J. Weston, C. Watkins, "Support Vector Machines for Multi-Class Pattern Recognition",
+       European Symposium on Artificial Neural Networks, 1999.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import KernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelClassifier(C=10, random_state=0).fit(X, y)
+    >>> bool(machine.gap_ < 0.01 * machine.objective_)
+    True
+    >>> stream = KernelClassifier(C=10, gamma=0.5, random_state=0)
+    >>> for row, label in zip(X, y):
+    ...     stream = stream.partial_fit([row], [label], classes=[0, 1, 2])
+    >>> bool(stream.score(X, y) > 0.9)
+    True
+    """
+
+    _fitted_names = frozenset(
+        {
+            *("_patterns", "basis_", "basis_indices_", "classes_", "dual_coef_", "dual_objective_"),
+            *("gap_", "history_", "intercept_", "n_basis_", "n_iter_", "n_kernel_evaluations_"),
+            *("n_support_vectors_", "objective_", "stop_reason_"),
+        }
+    )
+
+    def __init__(
+        self,
+        *,
+        loss: str = "crammer_singer",
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str | DualSolver = "larank",
+        epochs: int | None = None,
+        tol: float | None = None,
+        max_seconds: float | None = None,
+        cache_size: float = 200.0,
+        budget: int | None = None,
+        budget_policy: str = "drop",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.epochs = epochs
+        self.tol = tol
+        self.max_seconds = max_seconds
+        self.cache_size = cache_size
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the machine from rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; the kernel matrix of shape (n_samples, n_samples) for "precomputed".
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; a row of weight 0 might as well not be there.
+
+        Returns
+        -------
+        self : KernelClassifier
+        """
+        self._check_parameters()
+        previous = self._previous_fit()
+        rows, labels, weights, caps = self._validate_training_data(X, y, sample_weight)
+        self.__dict__.pop("_stream", None)
+        rng = check_random_state(self.random_state)
+        with one_blas_thread():
+            machine = self._make_machine(self._make_kernel(rows, weights), rows)
+            machine.use_batch(rows, labels, caps)
+            self._start_from(previous, machine, rows)
+            attributes = self._solve(machine, rows, rng, (X, y, sample_weight))
+        self._warn_of(machine, attributes, rows)
+        self.__dict__.update(attributes)
+        return self
+
+    def _solve(
+        self,
+        machine: DualMachine,
+        rows: Rows,
+        rng: np.random.RandomState,
+        data: tuple[Any, Any, Any],
+    ) -> dict[str, Any]:
+        progress = FitProgress(self, None, *data)
+        watch = Watch(
+            machine,
+            epochs=self.epochs,
+            gap_limit=self._gap_limit,
+            deadline=np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds,
+            before_round=progress.begin_round,
+        )
+
+        def attributes_so_far() -> dict[str, Any]:
+            return self._attributes_of(machine, watch, rows)
+
+        watch.after_round = lambda: progress.end_round(attributes_so_far)
+        try:
+            self._solver().solve(machine, watch, rng)
+        except KeyboardInterrupt as stop:
+            if not watch.history:
+                raise
+            last_good = clone(self)
+            names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
+            last_good.__dict__.update({name: vars(self)[name] for name in names})
+            last_good.__dict__.update(attributes_so_far())
+            raise Interrupted(self, last_good) from stop
+        attributes = attributes_so_far()
+        progress.end(lambda: attributes)
+        return attributes
+
+    def _gap_limit(self, primal: float) -> float:
+        if self.tol is None:
+            return min(float(self.C), _GAP_SHARE * primal)
+        return float(self.tol) * primal
+
+    def _attributes_of(self, machine: DualMachine, watch: Watch, rows: Rows) -> dict[str, Any]:
+        supports = machine.supports()
+        indices = supports.ids.astype(np.intp)
+        vectors = machine.kernel.select(rows, indices)
+        history = {name: np.asarray(values) for name, values in watch.history.items()}
+        return {
+            **self._model_attributes(machine.kernel, vectors, indices, supports, watch.rows_seen),
+            **self._objectives(machine, watch.gap),
+            "n_iter_": int(np.ceil(watch.epoch)),
+            "stop_reason_": watch.reason,
+            "history_": history,
+        }
+
+    @staticmethod
+    def _objectives(machine: DualMachine, gap: float) -> dict[str, Any]:
+        dual = float(machine.set.gap()[1])
+        return {
+            "objective_": dual + gap,
+            "dual_objective_": dual,
+            "gap_": float(gap),
+            "n_kernel_evaluations_": int(machine.set.kernel_evaluations),
+            "n_support_vectors_": int(machine.set.n_vectors),
+        }
+
+    def _attributes_after(self, stream: Stream, supports: Supports) -> dict[str, Any]:
+        watch = Watch(stream.machine, None, self._gap_limit)
+        watch.rows_seen, watch.epoch, watch.arg_max = stream.rows_seen, 1.0, stream.native.arg_max
+        watch.record()
+        return {
+            **self._objectives(stream.machine, np.inf),
+            "n_iter_": 1,
+            "stop_reason_": "partial_fit",
+            "history_": {name: np.asarray(values) for name, values in watch.history.items()},
+        }
+
+    def _warn_of(self, machine: DualMachine, attributes: dict[str, Any], rows: Rows) -> None:
+        reason, gap = attributes["stop_reason_"], attributes["gap_"]
+        lowest = _lowest_eigenvalue(machine.kernel, rows, attributes["basis_indices_"])
+        if lowest < -_INDEFINITE:
+            warnings.warn(
+                "The kernel is not positive semi-definite: among the support patterns its matrix "
+                f"has an eigenvalue of {lowest:.2g} times the largest. The machine is a point that "
+                "no step improves, which need not be the best one, and gap_ bounds nothing.",
+                UserWarning,
+                stacklevel=1 + FRAMES_TO_CALLER,
+            )
+        elif reason == "max_seconds":
+            warnings.warn(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, at a duality gap of "
+                f"{gap:.3g}. The machine is the one it had come to.",
+                ConvergenceWarning,
+                stacklevel=1 + FRAMES_TO_CALLER,
+            )
+        elif reason == "stuck" or (reason == "epochs" and not self._is_online()):
+            limit = self._gap_limit(attributes["objective_"])
+            warnings.warn(
+                f"The fit ended at a duality gap of {gap:.3g} where {limit:.3g} was asked for"
+                + (
+                    ": kernel values of single precision give no better. Raise tol, lower C, or "
+                    "check the scale of X."
+                    if reason == "stuck"
+                    else f" after epochs={self.epochs}. Raise epochs, or leave it at None."
+                ),
+                ConvergenceWarning,
+                stacklevel=1 + FRAMES_TO_CALLER,
+            )
+
+    def _is_online(self) -> bool:
+        return isinstance(self.solver, LaRank) or self.solver == LaRank.name
+
+    def _check_learns_row_by_row(self) -> None:
+        if not self._is_online():
+            raise AttributeError(
+                f"partial_fit learns by solver='larank'; {self.solver!r} needs all rows at once."
+            )
+        super()._check_learns_row_by_row()
+
+    def _solver(self) -> DualSolver:
+        return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
+
+    def _make_machine(self, kernel: Kernel, rows: Rows) -> DualMachine:
+        return DualMachine(
+            kernel,
+            rows,
+            len(self.classes_),
+            loss=self.loss,
+            cache_size=float(self.cache_size),
+            n_threads=thread_count(self.n_jobs),
+        )
+
+    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+        solver = self._solver()
+        assert isinstance(solver, LaRank)  # or there would be no partial_fit
+        merges = self.budget_policy == "merge"
+        return solver.native(machine, seed, self.budget, merges=merges)
+
+    def _check_parameters(self) -> None:
+        check_choice("loss", self.loss, DUAL_LOSSES)
+        check_real("C", self.C, positive=True)
+        if not isinstance(self.solver, DualSolver):
+            check_choice("solver", self.solver, tuple(SOLVERS), ", or a solver")
+        if self.epochs is not None:
+            check_integer("epochs", self.epochs, least=1)
+        if self.tol is not None:
+            check_real("tol", self.tol, positive=True)
+        if self.max_seconds is not None:
+            check_real("max_seconds", self.max_seconds, positive=True)
+        check_flag("warm_start", self.warm_start)
+        self._check_stream_parameters()
+
+    def _previous_fit(self) -> dict[str, Any] | None:
+        if not self.warm_start or not hasattr(self, "model_"):
+            return None
+        return {
+            "classes": self.classes_,
+            "n_features": self.n_features_in_,
+            "vectors": self.basis_,
+            "indices": self.basis_indices_,
+            "coef": self._patterns["coef"],
+        }
+
+    def _start_from(
+        self, previous: dict[str, Any] | None, machine: DualMachine, rows: Rows
+    ) -> None:
+        if previous is None:
+            return
+        same = np.array_equal(previous["classes"], self.classes_)
+        if not same or previous["n_features"] != self.n_features_in_:
+            raise ValueError(
+                f"warm_start=True needs the classes and features of the fit before, "
+                f"{previous['classes']} and {previous['n_features']}, but this data has "
+                f"{self.classes_} and {self.n_features_in_}. Set warm_start=False to start anew."
+            )
+        batch, coef, indices = machine.batch, previous["coef"], previous["indices"]
+        usable = (indices >= 0) & (indices < batch.n_rows)
+        if not self._is_precomputed():
+            vectors = rows_like(previous["vectors"], rows)
+            places = np.flatnonzero(usable)
+            unlike = rows[indices[places]] != vectors[places]
+            unlike = unlike.toarray() if sp.issparse(unlike) else unlike
+            usable[places[unlike.any(axis=1)]] = False
+        labels = batch.labels[indices[usable]].astype(np.intp)
+        kept, caps = coef[usable], batch.caps[indices[usable]]
+        own = np.take_along_axis(kept, labels[:, np.newaxis], axis=1)[:, 0]
+        bounded = own if self.loss == "crammer_singer" else -kept.min(axis=1)
+        # A row whose class is another now, or that weighs less, fits the bounds no more.
+        rescaled = np.where(own > 0, caps / np.maximum(bounded, 1e-300), 0.0)
+        scale = np.minimum(1.0, rescaled)
+        machine.restore(indices[usable].astype(np.int64), scale[:, np.newaxis] * coef[usable])
+
+
+def _lowest_eigenvalue(kernel: Kernel, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
+    """Return the lowest eigenvalue of the kernel matrix of some rows, relative to the largest."""
+    if isinstance(kernel, (RBF, Laplacian, Linear)) or len(indices) == 0:
+        return 0.0  # by nature
+    some = indices[:: max(1, len(indices) // _PROBED_PATTERNS)][:_PROBED_PATTERNS]
+    values = kernel.block(rows[some], kernel.select(rows, some)).astype(np.float64)
+    each = np.linalg.eigvalsh((values + values.T) / 2)
+    return float(each[0] / max(abs(each[-1]), abs(each[0]), np.finfo(np.float64).tiny))

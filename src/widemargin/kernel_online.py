@@ -1,0 +1,448 @@
+"""Online kernel learners that see each row once: perceptron and MIRA."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from widemargin import _native
+from widemargin._fitting import FitProgress, Interrupted, all_or_nothing
+from widemargin._parameters import check_flag, check_integer, check_real
+from widemargin._streams import DualClassifier, Stream
+from widemargin._threads import one_blas_thread, thread_count
+from widemargin.kernels import Kernel, Rows
+from widemargin.solvers.dual import DualMachine, Supports
+from widemargin.solvers.larank import take
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class _OnlineClassifier(DualClassifier):
+    """A learner that goes through the rows, and changes by each row once."""
+
+    _fitted_names = frozenset(
+        {
+            *("_patterns", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
+            *("intercept_", "n_basis_", "n_iter_", "n_kernel_evaluations_", "n_mistakes_"),
+        }
+    )
+
+    epochs: int
+    shuffle: bool
+
+    @abstractmethod
+    def _rule(self) -> dict[str, bool]:
+        """Return which rule the native learner goes by."""
+
+    def _margin(self) -> float:
+        return 0.0
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn rows, in random order unless ``shuffle=False``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; the kernel matrix of shape (n_samples, n_samples) for "precomputed".
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        rows, labels, weights, caps = self._validate_training_data(X, y, sample_weight)
+        self.__dict__.pop("_stream", None)
+        rng = check_random_state(self.random_state)
+        progress = FitProgress(self, self.epochs, X, y, sample_weight)
+        with one_blas_thread():
+            machine = self._make_machine(self._make_kernel(rows, weights), rows)
+            machine.use_batch(rows, labels, caps)
+            learner = self._make_learner(machine, rng.randint(1 << 31), 0)
+            history: dict[str, list[float]] = {}
+
+            def attributes_so_far() -> dict[str, Any]:
+                supports = machine.supports()
+                indices = supports.ids.astype(np.intp)
+                vectors = machine.kernel.select(rows, indices)
+                seen = int(learner.rows_seen)
+                return {
+                    **self._model_attributes(machine.kernel, vectors, indices, supports, seen),
+                    **_counts(machine, learner),
+                    "n_iter_": len(history["epoch"]),
+                    "history_": {name: np.asarray(values) for name, values in history.items()},
+                }
+
+            try:
+                for epoch in range(self.epochs):
+                    progress.begin_round()
+                    order = np.arange(rows.shape[0])
+                    if self.shuffle:
+                        order = rng.permutation(rows.shape[0]).astype(np.int64)
+                    take(machine, learner, order)
+                    for name, value in {"epoch": epoch + 1, **_record(machine, learner)}.items():
+                        history.setdefault(name, []).append(value)
+                    if progress.end_round(attributes_so_far):
+                        break
+            except KeyboardInterrupt as stop:
+                if not history:
+                    raise
+                last_good = clone(self)
+                names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
+                last_good.__dict__.update({name: vars(self)[name] for name in names})
+                last_good.__dict__.update(attributes_so_far())
+                raise Interrupted(self, last_good) from stop
+            attributes = attributes_so_far()
+        self.__dict__.update(attributes)
+        progress.end(lambda: attributes)
+        return self
+
+    def _attributes_after(self, stream: Stream, supports: Supports) -> dict[str, Any]:
+        record = {"epoch": 1, **_record(stream.machine, stream.native)}
+        return {
+            **_counts(stream.machine, stream.native),
+            "n_iter_": 1,
+            "history_": {name: np.asarray([value]) for name, value in record.items()},
+        }
+
+    def _make_machine(self, kernel: Kernel, rows: Rows) -> DualMachine:
+        return DualMachine(
+            kernel,
+            rows,
+            len(self.classes_),
+            margin=self._margin(),
+            cache_size=float(self.cache_size),
+            n_threads=thread_count(self.n_jobs),
+        )
+
+    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+        learner = _native.OnlineLearner(
+            machine.set,
+            **self._rule(),
+            budget=-1 if self.budget is None else int(self.budget),
+            merges=self.budget_policy == "merge",
+        )
+        learner.rows_seen = rows_seen
+        return learner
+
+    def _check_parameters(self) -> None:
+        check_integer("epochs", self.epochs, least=1)
+        check_flag("shuffle", self.shuffle)
+        self._check_stream_parameters()
+
+
+def _record(machine: DualMachine, learner: Any) -> dict[str, float]:
+    return {
+        "rows_seen": int(learner.rows_seen),
+        "mistakes": int(learner.mistakes),
+        "kernel_evaluations": int(machine.set.kernel_evaluations),
+        "support_vectors": int(machine.set.n_vectors),
+        "support_patterns": int(machine.set.n_supports),
+    }
+
+
+def _counts(machine: DualMachine, learner: Any) -> dict[str, int]:
+    return {
+        "n_kernel_evaluations_": int(machine.set.kernel_evaluations),
+        "n_mistakes_": int(learner.mistakes),
+    }
+
+
+class KernelPerceptron(_OnlineClassifier):
+    """Kernel perceptron of all classes, averaged.
+
+    A row whose class does not have the largest score adds its weight to its own class, and takes it
+    from the class that is ahead. The coefficients of all moments are averaged.
+
+    Parameters
+    ----------
+    average : bool, default=True
+        Whether the coefficients that predict are the mean over all rows seen, which generalises
+        better than the last ones.
+
+    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
+default="rbf"
+        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+        returns the matrix of values.
+
+    gamma : float or "scale", default="scale"
+        Width of the kernels that are given by name; ``partial_fit`` takes "scale" from the first
+        batch.
+
+    degree : int, default=3
+        Degree of the kernel "poly".
+
+    coef0 : float, default=0.0
+        Constant of the kernel "poly".
+
+    epochs : int, default=1
+        Passes of ``fit`` over the rows.
+
+    shuffle : bool, default=True
+        Whether ``fit`` takes the rows in random order.
+
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+
+    budget : int or None, default=None
+        Support patterns that are kept at the most.
+
+    budget_policy : {"drop", "merge"}, default="drop"
+        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
+        class.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for the order of rows.
+
+    n_jobs : int, default=None
+        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    n_basis_ : int
+        Number of support patterns.
+    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns. For a precomputed kernel, their row numbers.
+    basis_indices_ : ndarray of shape (n_basis,)
+        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
+        Coefficients.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Zeros.
+    n_mistakes_ : int
+        Rows that were wrong when they came.
+    n_kernel_evaluations_ : int
+        Kernel values that were computed.
+    n_iter_ : int
+        Passes over the rows.
+    history_ : dict of ndarray
+        After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
+        ``support_vectors``, ``support_patterns``.
+    model_ : KernelExpansion
+        What predicts.
+
+    References
+    ----------
+    .. [1] Y. Freund, R. Schapire, "Large Margin Classification Using the Perceptron Algorithm",
+       Computational Learning Theory, 1998.
+    .. [2] M. Collins, "Discriminative Training Methods for Hidden Markov Models", Empirical Methods
+       in Natural Language Processing, 2002.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import KernelPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelPerceptron(epochs=5, random_state=0).fit(X, y)
+    >>> bool(machine.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        average: bool = True,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        epochs: int = 1,
+        shuffle: bool = True,
+        cache_size: float = 200.0,
+        budget: int | None = None,
+        budget_policy: str = "drop",
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.average = average
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.cache_size = cache_size
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _rule(self) -> dict[str, bool]:
+        return {"mira": False, "averages": bool(self.average)}
+
+    def _cap(self) -> float:
+        return 1.0
+
+    def _coefficients(self, supports: Supports, rows_seen: int) -> Array:
+        if not self.average or rows_seen == 0:
+            return supports.coef
+        return supports.coef - supports.earlier / rows_seen
+
+    def _check_parameters(self) -> None:
+        check_flag("average", self.average)
+        super()._check_parameters()
+
+
+class KernelMIRA(_OnlineClassifier):
+    """MIRA, the margin infused relaxed algorithm, with a kernel.
+
+    A row that is wrong, or right by less than the margin, moves the scores of its class and of all
+    classes that are in the way, by as little as puts it right; no further than C allows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Largest coefficient that a row gets at one time.
+
+    margin : float, default=1.0
+        By how much the right class is to be ahead. As small as it may be, it must be positive: all
+        scores begin at zero, and would stay there.
+
+    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
+default="rbf"
+        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+        returns the matrix of values.
+
+    gamma : float or "scale", default="scale"
+        Width of the kernels that are given by name; ``partial_fit`` takes "scale" from the first
+        batch.
+
+    degree : int, default=3
+        Degree of the kernel "poly".
+
+    coef0 : float, default=0.0
+        Constant of the kernel "poly".
+
+    epochs : int, default=1
+        Passes of ``fit`` over the rows.
+
+    shuffle : bool, default=True
+        Whether ``fit`` takes the rows in random order.
+
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+
+    budget : int or None, default=None
+        Support patterns that are kept at the most.
+
+    budget_policy : {"drop", "merge"}, default="drop"
+        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
+        class.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for the order of rows.
+
+    n_jobs : int, default=None
+        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    n_basis_ : int
+        Number of support patterns.
+    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns. For a precomputed kernel, their row numbers.
+    basis_indices_ : ndarray of shape (n_basis,)
+        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
+        Coefficients.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Zeros.
+    n_mistakes_ : int
+        Rows that were wrong, or short of the margin, when they came.
+    n_kernel_evaluations_ : int
+        Kernel values that were computed.
+    n_iter_ : int
+        Passes over the rows.
+    history_ : dict of ndarray
+        After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
+        ``support_vectors``, ``support_patterns``.
+    model_ : KernelExpansion
+        What predicts.
+
+    References
+    ----------
+    .. [1] K. Crammer, Y. Singer, "Ultraconservative Online Algorithms for Multiclass Problems",
+       Journal of Machine Learning Research, 2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import KernelMIRA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelMIRA(epochs=5, random_state=0).fit(X, y)
+    >>> bool(machine.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        margin: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        epochs: int = 1,
+        shuffle: bool = True,
+        cache_size: float = 200.0,
+        budget: int | None = None,
+        budget_policy: str = "drop",
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.margin = margin
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.cache_size = cache_size
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _rule(self) -> dict[str, bool]:
+        return {"mira": True, "averages": False}
+
+    def _margin(self) -> float:
+        return float(self.margin)
+
+    def _check_parameters(self) -> None:
+        check_real("C", self.C, positive=True)
+        check_real("margin", self.margin, positive=True)
+        super()._check_parameters()

@@ -1,0 +1,364 @@
+"""Dual machines in the making: rows in slots, their coefficients and gradients.
+
+Problem      maximise  sum_i beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k(x_i, x_j)  with
+             rows of beta that sum to zero, and bounds that are the loss's:
+             beta_i(c) <= cap_i [c = y_i] for "crammer_singer"
+             -cap_i <= beta_i(c) <= 0 for c != y_i for "weston_watkins"
+State        a :class:`DualMachine`: which rows are held, with coefficients and gradients. It is a
+             valid machine at any time, so a solver can stop anywhere, and another can go on
+Stops        a :class:`Watch` says when: by the duality gap, by passes over the rows, by the clock
+
+Source: Crammer and Singer, "On the Algorithmic Implementation of Multiclass Kernel-based Vector
+Machines" (2001); Weston and Watkins, "Support Vector Machines for Multi-Class Pattern Recognition"
+(1999); Bordes, Bottou, Gallinari and Weston, "Solving MultiClass Support Vector Machines with
+LaRank" (2007).
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from widemargin import _native
+from widemargin.kernels import (
+    RBF,
+    AdaptiveRBF,
+    Kernel,
+    Laplacian,
+    Rows,
+    as_native_rows,
+)
+
+Array: TypeAlias = npt.NDArray[Any]
+
+DUAL_LOSSES = ("crammer_singer", "weston_watkins")
+
+_FEW_FEATURES = 2048  # for which sparse rows are kept dense
+_ORIGIN_ROWS = 1000  # whose median is where coordinates are moved to
+_BLOCK = 64  # rows whose kernel values are computed together
+_BLOCK_ENTRIES = 1 << 22  # kernel values that are computed together at the most
+_MEGABYTE = 1 << 20
+_NEAR = -0.1  # rows that keep their margin by less than this may lose it as the machine moves
+
+
+class CalledRows:
+    """Rows by slot for kernels that Python computes: functions, matrices, wide sparse rows."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._rows: Rows = None
+        self._diagonal = np.empty(0)
+        self._where = np.empty(0, dtype=np.intp)  # row of each slot
+        self._first = 0  # row of the batch that rows are put from
+
+    def use_batch(self, rows: Rows, slots: npt.NDArray[np.int64]) -> None:
+        """Take rows from this batch from now on; of those before, keep what lives in the slots."""
+        batch_diagonal = self._kernel.diagonal(rows)
+        if self._rows is None or len(slots) == 0:
+            self._rows, self._first = rows, 0
+            self._diagonal = batch_diagonal
+            self._where = np.zeros(len(self._where), dtype=np.intp)
+            return
+        kept = self._where[slots]
+        stack = sp.vstack if sp.issparse(rows) else np.concatenate
+        self._rows = stack([self._rows[kept], rows])
+        if sp.issparse(self._rows):
+            self._rows = self._rows.tocsr()
+        self._diagonal = np.concatenate([self._diagonal[kept], batch_diagonal])
+        self._where[:] = 0
+        self._where[slots] = np.arange(len(slots))
+        self._first = len(slots)
+
+    def put(self, slot: int, row: int) -> None:
+        """Put a row of the batch into a slot."""
+        if slot >= len(self._where):
+            self._where = np.concatenate([self._where, np.zeros(slot + 64, dtype=np.intp)])
+        self._where[slot] = self._first + row
+
+    def values(self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> Array:
+        """Return kernel values of slots with slots."""
+        rows, others = self._where[left], self._where[right]
+        basis = self._kernel.select(self._rows, others)
+        values = self._kernel.single_block(self._rows[rows], basis)
+        return np.ascontiguousarray(values, dtype=np.float32)
+
+    def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
+        """Return the rows in slots."""
+        return self._rows[self._where[slots]]
+
+    def diagonal(self, slot: int) -> float:
+        """Return the kernel value of a slot with itself."""
+        return float(self._diagonal[self._where[slot]])
+
+
+@dataclass(frozen=True)
+class Supports:
+    """What predicts: the support patterns of a machine, oldest first."""
+
+    slots: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int32]
+    caps: Array
+    coef: Array  # (n_patterns, n_classes)
+    earlier: Array  # changes of coef times the number of rows seen before each
+
+
+@dataclass
+class Batch:
+    """Rows to learn from, as a solver sees them: by number."""
+
+    labels: npt.NDArray[np.int32]
+    caps: Array
+    first_id: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+
+class DualMachine:
+    """Coefficients and gradients of a multiclass machine, and the kernel values they need.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix
+        The first batch: coordinates are moved to its middle, which costs distances nothing.
+    n_classes : int
+    loss : {"crammer_singer", "weston_watkins"}
+    margin : float
+        Of the scores; 0 for learners that only want the right class first.
+    cache_size : float
+        Megabytes of kernel rows that are kept.
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        n_classes: int,
+        *,
+        loss: str = "crammer_singer",
+        margin: float = 1.0,
+        cache_size: float = 200.0,
+        n_threads: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.n_classes = n_classes
+        self.cache_bytes = int(min(cache_size * _MEGABYTE, 1 << 60))
+        self._called: CalledRows | None = None
+        self._slots = self._make_slots(kernel, rows)
+        self.set = _native.SupportSet(
+            self._slots, n_classes, loss, margin, self.cache_bytes, n_threads
+        )
+        self._batch: Batch | None = None
+
+    def _make_slots(self, kernel: Kernel, rows: Rows) -> Any:
+        native = kernel.native()
+        wide = sp.issparse(rows) and rows.shape[1] > _FEW_FEATURES
+        if native is not None and not wide and not isinstance(kernel, AdaptiveRBF):
+            return _native.DenseSlots(native, _origin(kernel, rows))
+        self._called = CalledRows(kernel)
+        return _native.CalledSlots(
+            self._called.put, self._called.values, self._called.diagonal, rows.shape[1]
+        )
+
+    def use_batch(
+        self, rows: Rows, labels: npt.NDArray[Any], caps: Array, first_id: int = 0
+    ) -> Batch:
+        """Learn from these rows from now on; their names are ``first_id`` and up."""
+        if self._called is None:
+            native = as_native_rows(rows)
+            self._slots.use_batch(native, native)
+        else:
+            self._called.use_batch(rows, self.supports().slots)
+        self._batch = Batch(
+            np.ascontiguousarray(labels, dtype=np.int32),
+            np.ascontiguousarray(caps, dtype=np.float64),
+            first_id,
+        )
+        return self._batch
+
+    @property
+    def batch(self) -> Batch:
+        """The rows that are learned from."""
+        assert self._batch is not None
+        return self._batch
+
+    def arguments(self, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+        """Return what native calls take for rows of the batch."""
+        return rows, self.batch.first_id, self.batch.labels, self.batch.caps
+
+    def blocks(
+        self, rows: npt.NDArray[np.int64], size: int = _BLOCK
+    ) -> Iterator[npt.NDArray[np.int64]]:
+        """Yield rows a block at a time."""
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
+
+    def supports(self) -> Supports:
+        """Return the support patterns and their coefficients, in the order of their names."""
+        count = self.set.n_supports
+        slots, ids = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+        labels, caps = np.empty(count, dtype=np.int32), np.empty(count)
+        coef, earlier = np.empty((count, self.n_classes)), np.empty((count, self.n_classes))
+        self.set.export_supports(slots, ids, labels, caps, coef, earlier)
+        order = np.argsort(ids)
+        return Supports(*(each[order] for each in (slots, ids, labels, caps, coef, earlier)))
+
+    def slots_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the slots of rows, -1 for those that are not held."""
+        slots = np.empty(len(ids), dtype=np.int64)
+        self.set.find(ids, slots)
+        return slots
+
+    def restore(
+        self, rows: npt.NDArray[np.int64], coef: Array, earlier: Array | None = None
+    ) -> None:
+        """Give rows of the batch these coefficients."""
+        for block in self.blocks(rows, 4096):
+            self.set.admit(*self.arguments(block))
+        slots = self.slots_of(self.batch.first_id + rows)
+        past = np.zeros_like(coef) if earlier is None else earlier
+        self.set.restore(slots, np.ascontiguousarray(coef), np.ascontiguousarray(past))
+        self.set.release_all()
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the rows of support patterns can be had from the machine."""
+        return self._called is not None
+
+    def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
+        """Return the rows in slots, if the machine keeps them."""
+        assert self._called is not None
+        return self._called.rows_in(slots)
+
+    def inspect(self, keep_above: float, watch: Watch) -> tuple[float, float]:
+        """Look at all rows of the batch with the machine as it is.
+
+        Rows whose violation is above ``keep_above`` stay held.
+
+        Returns
+        -------
+        gap : float
+            The duality gap; infinite where time was over before all rows were seen.
+        violation : float
+            The largest of rows without coefficients.
+        """
+        self.set.begin_inspection()
+        loss, largest = 0.0, 0.0
+        size = max(_BLOCK, min(1024, _BLOCK_ENTRIES // max(1, self.set.n_slots)))
+        try:
+            for block in self.blocks(np.arange(self.batch.n_rows), size):
+                if watch.is_late():
+                    return np.inf, np.inf
+                found, violation, _ = self.set.inspect(*self.arguments(block), keep_above)
+                loss, largest = loss + found, max(largest, violation)
+                watch.arg_max += len(block)
+                watch.rows_seen += len(block)
+        finally:
+            self.set.end_inspection()
+        return float(self.set.gap()[0] + loss), largest
+
+    def keep_above(self) -> float:
+        """Return the violation above which rows are worth holding.
+
+        All, if the cache has room for the kernel values of all rows with the support patterns; else
+        those that are near their margin.
+        """
+        needed = 4 * self.batch.n_rows * (self.set.n_supports + self.set.n_supports // 4)
+        return -np.inf if needed <= self.cache_bytes else _NEAR
+
+
+def _origin(kernel: Kernel, rows: Rows) -> Array:
+    if sp.issparse(rows) or not isinstance(kernel, (RBF, Laplacian)):
+        return np.zeros(rows.shape[1])
+    some = rows[:: max(1, rows.shape[0] // _ORIGIN_ROWS)]
+    # In single precision: rows of either precision are then moved by the same.
+    return np.asarray(np.median(some, axis=0).astype(np.float32), dtype=np.float64)
+
+
+@dataclass
+class Watch:
+    """When a solver stops, who is told on the way, and the record of it.
+
+    Parameters
+    ----------
+    epochs : int or None
+        Passes over the rows; None is as many as the gap takes.
+    gap_limit : callable
+        The gap that is small enough, of the primal objective.
+    deadline : float
+        Of ``time.perf_counter``; infinite without a limit.
+    after_round : callable
+        Called after each round; True stops.
+    """
+
+    machine: DualMachine
+    epochs: int | None
+    gap_limit: Callable[[float], float]
+    deadline: float = np.inf
+    before_round: Callable[[], None] = lambda: None
+    after_round: Callable[[], bool] = lambda: False
+    started: float = field(default_factory=time.perf_counter)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    arg_max: int = 0
+    epoch: float = 0.0
+    rows_seen: int = 0
+    gap: float = np.inf
+    reason: str = ""
+
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        if time.perf_counter() < self.deadline:
+            return False
+        self.reason = "max_seconds"
+        return True
+
+    def is_small(self, gap: float) -> bool:
+        """Whether the gap is small enough."""
+        return gap < np.inf and gap <= self.gap_limit(self.machine.set.gap()[1] + gap)
+
+    def record(self, gap: float = np.inf) -> None:
+        """Put down where the machine is."""
+        state = self.machine.set
+        dual, gap = state.gap()[1], max(gap, 0.0)  # a sum of terms >= 0, but for rounding
+        self.gap = gap
+        for name, value in {
+            "epoch": self.epoch,
+            "rows_seen": self.rows_seen,
+            "seconds": time.perf_counter() - self.started,
+            "dual": dual,
+            "primal": dual + gap,
+            "gap": gap,
+            "kernel_evaluations": state.kernel_evaluations,
+            "arg_max": self.arg_max,
+            "support_vectors": state.n_vectors,
+            "support_patterns": state.n_supports,
+        }.items():
+            self.history.setdefault(name, []).append(value)
+
+    def end_round(self, gap: float = np.inf) -> None:
+        """Put down where the machine is, and ask whether to stop."""
+        self.record(gap)
+        if self.after_round() and not self.reason:
+            self.reason = "callback"
+
+
+class DualSolver(ABC):
+    """Settings of a solver; what moves is in the machine and in the watch."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def solve(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
+        """Move the machine until the watch says stop."""
