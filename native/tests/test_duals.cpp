@@ -1,0 +1,449 @@
+// Dual machines: kernel rows that stay right while rows come and go, gradients that stay those of
+// the coefficients, steps that gain what they say, and solvers that respect the bounds.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "random_data.hpp"
+#include "widemargin/larank.hpp"
+#include "widemargin/online.hpp"
+#include "widemargin/row_sweeps.hpp"
+
+namespace widemargin::tests {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kGamma = 0.7;
+constexpr DualLoss kLosses[] = {DualLoss::crammer_singer, DualLoss::weston_watkins};
+const char* name_of(DualLoss loss) {
+  return loss == DualLoss::crammer_singer ? "crammer_singer" : "weston_watkins";
+}
+
+// Rows of three overlapping classes, and what a machine needs to learn them.
+struct Problem {
+  static constexpr std::size_t kClasses = 3;
+  std::size_t rows, features;
+  Padded<double> X;
+  std::vector<std::int32_t> labels;
+  std::vector<double> caps;
+  std::vector<std::int64_t> order;
+  DenseSlots kernel;
+
+  Problem(std::size_t n_rows, std::size_t n_features, std::uint64_t seed)
+      : Problem(n_rows, n_features, Random(seed)) {}
+  Problem(std::size_t n_rows, std::size_t n_features, Random random)
+      : rows(n_rows),
+        features(n_features),
+        X(n_rows, n_features, 0, random, -1, 1),
+        kernel(RbfKernel{kGamma}, std::vector<double>(n_features, 0.25)) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      labels.push_back(static_cast<std::int32_t>(random.below(kClasses)));
+      X(i, 0) += 0.8 * labels.back();
+      caps.push_back(random.uniform(0.5, 2.0));
+      order.push_back(static_cast<std::int64_t>(i));
+    }
+    kernel.use_batch(AnyRows(static_cast<const Padded<double>&>(X).view()));
+  }
+
+  double value(std::size_t i, std::size_t j) const {
+    double squared = 0;
+    for (std::size_t f = 0; f < features; ++f) {
+      squared += (X(i, f) - X(j, f)) * (X(i, f) - X(j, f));
+    }
+    return std::exp(-kGamma * squared);
+  }
+  SupportSet make_set(DualLoss loss, std::size_t bytes = 1 << 24, double margin = 1) {
+    return SupportSet(kernel, kClasses, loss, margin, bytes, 1);
+  }
+  std::vector<Slot> admit(SupportSet& set, std::size_t first, std::size_t count) {
+    std::vector<Slot> slots;
+    set.admit(std::span(order).subspan(first, count), 0, labels, caps, slots);
+    set.release_staged();
+    return slots;
+  }
+};
+
+// Gradients, dual and gap from the coefficients alone.
+void check_consistent(const Problem& problem, const SupportSet& set, double margin = 1) {
+  double dual = 0;
+  std::size_t n_vectors = 0;
+  for (std::size_t i = 0; i < set.n_slots(); ++i) {
+    const auto slot = static_cast<Slot>(i);
+    if (!set.is_held(slot)) continue;
+    const auto row = static_cast<std::size_t>(set.id(slot));
+    std::vector<double> expected(Problem::kClasses, 0.0);
+    expected[set.label(slot)] = margin;
+    for (const Slot other : set.supports()) {
+      const double similarity = problem.value(row, static_cast<std::size_t>(set.id(other)));
+      for (const auto& each : set.coefficients(other)) {
+        expected[each.label] -= each.value * similarity;
+      }
+    }
+    for (std::size_t c = 0; c < Problem::kClasses; ++c) {
+      CHECK_NEAR(set.gradient(slot, c), expected[c], 1e-4);
+    }
+    for (const auto& each : set.coefficients(slot)) {
+      const double own = each.label == set.label(slot) ? margin : 0.0;
+      dual += 0.5 * each.value * (own + expected[each.label]);
+    }
+    n_vectors += set.coefficients(slot).size();
+  }
+  CHECK_NEAR(set.gap().dual, dual, 1e-3);
+  CHECK_NEAR(set.dual(), dual, 1e-3);
+  CHECK(set.n_vectors() == n_vectors);
+}
+
+void check_feasible(const SupportSet& set) {
+  for (const Slot slot : set.supports()) {
+    double sum = 0;
+    for (const auto& each : set.coefficients(slot)) {
+      sum += each.value;
+      if (each.label != set.label(slot)) CHECK(each.value <= 0);
+      if (set.loss() == DualLoss::crammer_singer) CHECK(each.value <= set.cap(slot));
+      if (set.loss() == DualLoss::weston_watkins && each.label != set.label(slot)) {
+        CHECK(each.value >= -set.cap(slot));
+      }
+    }
+    CHECK_NEAR(sum, 0, 1e-9);
+  }
+}
+
+TEST("a projection to sum zero is feasible, and no other feasible point is nearer") {
+  Random random(3);
+  std::vector<double> breaks;
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::size_t count = 2 + random.below(6);
+    const auto targets = random.values<double>(count, -3, 3);
+    std::vector<double> lower(count, -kInfinity), upper(count, 0.0);
+    upper[0] = trial % 3 == 0 ? kInfinity : random.uniform(0, 2);
+    if (trial % 2 == 0) {
+      for (std::size_t c = 1; c < count; ++c) lower[c] = -random.uniform(0, 1);
+    }
+    auto found = targets;
+    project_to_zero_sum(found, lower, upper, breaks);
+    double sum = 0;
+    for (std::size_t c = 0; c < count; ++c) {
+      sum += found[c];
+      CHECK(found[c] >= lower[c] && found[c] <= upper[c]);
+    }
+    CHECK_NEAR(sum, 0, 1e-9);
+    // Moving any pair a little, as far as the bounds allow, does not bring it nearer.
+    for (std::size_t a = 0; a < count; ++a) {
+      for (std::size_t b = 0; b < count; ++b) {
+        const double step = std::min({1e-4, upper[a] - found[a], found[b] - lower[b]});
+        if (a == b || step <= 0) continue;
+        const double slope = (found[a] - targets[a]) - (found[b] - targets[b]);
+        CHECK(slope * step + step * step >= -1e-12);
+      }
+    }
+  }
+}
+
+TEST("kernel rows are right while rows move in and out, whatever the cache holds") {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4000}, std::size_t{1} << 24}) {
+    const Case size(std::to_string(bytes) + " bytes");
+    Problem problem(120, 5, 11);
+    KernelRows rows(problem.kernel, bytes, 1);
+    Random random(5);
+    std::vector<std::size_t> lives;  // row by slot
+    for (int turn = 0; turn < 400; ++turn) {
+      const std::size_t row = random.below(problem.rows);
+      const std::size_t slot = lives.size() < 60 ? lives.size() : random.below(lives.size());
+      if (slot == lives.size()) lives.push_back(row);
+      lives[slot] = row;
+      problem.kernel.put(static_cast<Slot>(slot), row);
+      const std::size_t columns = rows.slots();
+      const std::uint64_t moves = rows.moves();
+      rows.move_in(static_cast<Slot>(slot));
+      if (turn % 3 == 0) {
+        const auto fresh = static_cast<Slot>(slot);
+        rows.stage(std::span(&fresh, 1), columns, columns, moves);
+        if (turn % 2 == 0) rows.catch_up_with_staged();
+      }
+      const std::size_t asked = random.below(lives.size());
+      const auto values = rows.row(static_cast<Slot>(asked));
+      CHECK(values.size() == lives.size());
+      for (std::size_t j = 0; j < lives.size(); ++j) {
+        CHECK_NEAR(values[j], problem.value(lives[asked], lives[j]), 1e-5);
+      }
+      if (turn % 3 == 0) rows.unstage();
+      const std::size_t longest = 2 * (lives.size() + 48) * sizeof(float);
+      CHECK(rows.bytes() <= std::max(bytes, longest));
+    }
+  }
+}
+
+TEST("a kernel value is computed once, if the cache holds all") {
+  Problem problem(200, 4, 12);
+  SupportSet set = problem.make_set(DualLoss::crammer_singer);
+  LaRank solver(set, {}, {}, 1);
+  solver.take(problem.order, 0, problem.labels, problem.caps);
+  CHECK(set.kernel_rows().computed() <= problem.rows * problem.rows);
+}
+
+TEST("gradients and dual follow every change of coefficients") {
+  for (const DualLoss loss : kLosses) {
+    const Case which(name_of(loss));
+    Problem problem(60, 3, 21);
+    SupportSet set = problem.make_set(loss, 2000);
+    problem.admit(set, 0, 40);
+    Random random(9);
+    for (int turn = 0; turn < 300; ++turn) {
+      const auto slot = static_cast<Slot>(random.below(set.n_slots()));
+      if (!set.is_held(slot)) continue;
+      const double before = set.dual();
+      double gain = 0;
+      if (turn % 3 == 0) {
+        gain = set.solve_row(slot, SupportSet::Scope::all);
+      } else {
+        gain = set.step(slot, set.worst_pair(slot, SupportSet::Scope::all, 0.0));
+      }
+      CHECK(gain >= -1e-12);
+      CHECK_NEAR(set.dual() - before, gain, 1e-9);
+      if (turn % 50 == 49) set.remove(slot);
+      if (turn == 150) problem.admit(set, 40, 20);
+    }
+    check_consistent(problem, set);
+    check_feasible(set);
+    release_all(set);
+    CHECK(set.supports().size() > 0);
+    for (std::size_t slot = 0; slot < set.n_slots(); ++slot) {
+      CHECK(set.is_held(static_cast<Slot>(slot)) == set.is_support(static_cast<Slot>(slot)));
+    }
+  }
+}
+
+TEST("a row that is solved has no pair to move") {
+  for (const DualLoss loss : kLosses) {
+    const Case which(name_of(loss));
+    Problem problem(50, 3, 22);
+    SupportSet set = problem.make_set(loss);
+    problem.admit(set, 0, 50);
+    for (Slot slot = 0; slot < 50; ++slot) {
+      set.solve_row(slot, SupportSet::Scope::all);
+      CHECK_NEAR(set.worst_pair(slot, SupportSet::Scope::all, 0.0).violation, 0, 1e-6);
+    }
+    check_feasible(set);
+  }
+}
+
+TEST("sweeps close the gap, and all ways to hold rows end at one dual") {
+  for (const DualLoss loss : kLosses) {
+    const Case which(name_of(loss));
+    std::vector<double> duals;
+    for (const bool online : {false, true}) {
+      Problem problem(150, 3, 23);
+      SupportSet set = problem.make_set(loss);
+      if (online) {
+        LaRank solver(set, {}, {}, 7);
+        solver.take(problem.order, 0, problem.labels, problem.caps);
+        check_consistent(problem, set);
+        check_feasible(set);
+      }
+      const Inspection seen =
+          inspect(set, problem.order, 0, problem.labels, problem.caps, -kInfinity);
+      CHECK(seen.loss == 0);
+      RowSweeps sweeps(set, SupportSet::Scope::all, 1);
+      double violation = 1;
+      for (int i = 0; i < 2000 && violation > 1e-7; ++i) violation = sweeps.sweep(1e-9).violation;
+      CHECK(set.gap().gap >= -1e-6);
+      CHECK(set.gap().gap <= 1e-3);
+      duals.push_back(set.gap().dual);
+      check_consistent(problem, set);
+      check_feasible(set);
+    }
+    CHECK_NEAR(duals[0], duals[1], 1e-3);
+  }
+}
+
+TEST("working sets end at the optimum of all classes") {
+  for (const DualLoss loss : kLosses) {
+    const Case which(name_of(loss));
+    Problem all(90, 3, 24), some(90, 3, 24);
+    SupportSet full = all.make_set(loss), cut = some.make_set(loss);
+    all.admit(full, 0, 90);
+    RowSweeps of_all(full, SupportSet::Scope::all, 1),
+        of_cut(cut, SupportSet::Scope::working_set, 1);
+    for (int i = 0; i < 500; ++i) of_all.sweep(1e-9);
+    for (int pass = 0; pass < 50; ++pass) {
+      add_constraints(cut, some.order, 0, some.labels, some.caps, 1e-6);
+      for (int i = 0; i < 100; ++i) of_cut.sweep(1e-9);
+    }
+    CHECK_NEAR(cut.gap().dual, full.gap().dual, 1e-3);
+    check_feasible(cut);
+  }
+}
+
+TEST("the same seed repeats to the bit, another does not") {
+  std::vector<double> duals;
+  for (const std::uint64_t seed : {1, 1, 2}) {
+    Problem problem(200, 4, 25);
+    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    LaRank solver(set, {}, {}, seed);
+    for (std::size_t first = 0; first < 200; first += 50) {
+      solver.take(std::span(problem.order).subspan(first, 50), 0, problem.labels, problem.caps);
+    }
+    duals.push_back(set.dual());
+  }
+  CHECK(duals[0] == duals[1]);
+  CHECK(duals[0] != duals[2]);
+}
+
+TEST("operations that are switched off are not done") {
+  for (const bool old : {false, true}) {
+    Problem problem(100, 3, 26);
+    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    LaRank::Settings settings;
+    settings.allowed = {true, old, !old};
+    LaRank solver(set, settings, {}, 3);
+    solver.take(problem.order, 0, problem.labels, problem.caps);
+    CHECK(solver.counts().operations[LaRank::kNew] == 100);
+    CHECK((solver.counts().operations[LaRank::kOld] > 0) == old);
+    CHECK((solver.counts().operations[LaRank::kOptimize] > 0) == !old);
+  }
+}
+
+TEST("a budget is kept by all learners, and what is left is a machine") {
+  for (const bool merges : {false, true}) {
+    const Case policy(merges ? "merge" : "drop");
+    const Budget budget{20, merges};
+    Problem problem(300, 3, 27);
+    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    LaRank solver(set, {}, budget, 3);
+    for (std::size_t first = 0; first < 300; first += 30) {
+      solver.take(std::span(problem.order).subspan(first, 30), 0, problem.labels, problem.caps);
+      CHECK(set.supports().size() <= 20);
+      CHECK(set.n_slots() <= 20 + 30 + 2);
+    }
+    check_consistent(problem, set);
+    check_feasible(set);
+    for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
+      Problem again(300, 3, 27);
+      SupportSet other = again.make_set(DualLoss::crammer_singer, 1 << 20, 0.5);
+      OnlineLearner learner(other, rule, false, budget);
+      learner.take(again.order, 0, again.labels, again.caps);
+      CHECK(other.supports().size() <= 20);
+      CHECK(learner.rows_seen == 300);
+      check_consistent(again, other, 0.5);
+    }
+  }
+}
+
+TEST("the perceptron adds its mistakes, and remembers when") {
+  Problem problem(80, 3, 28);
+  SupportSet set = problem.make_set(DualLoss::crammer_singer, 1 << 20, 0.0);
+  OnlineLearner learner(set, OnlineLearner::Rule::perceptron, true, {});
+  for (std::size_t first = 0; first < 80; first += 16) {
+    learner.take(std::span(problem.order).subspan(first, 16), 0, problem.labels, problem.caps);
+  }
+  std::vector<double> beta(80 * 3, 0.0), earlier(80 * 3, 0.0);
+  for (std::size_t i = 0; i < 80; ++i) {
+    std::vector<double> scores(3, 0.0);
+    for (std::size_t j = 0; j < i; ++j) {
+      for (std::size_t c = 0; c < 3; ++c) scores[c] += beta[j * 3 + c] * problem.value(i, j);
+    }
+    const auto own = static_cast<std::size_t>(problem.labels[i]);
+    std::size_t worst = own == 0 ? 1 : 0;
+    for (std::size_t c = 0; c < 3; ++c) {
+      if (c != own && scores[c] > scores[worst]) worst = c;
+    }
+    if (scores[own] > scores[worst]) continue;
+    beta[i * 3 + own] += problem.caps[i];
+    beta[i * 3 + worst] -= problem.caps[i];
+    earlier[i * 3 + own] = static_cast<double>(i) * problem.caps[i];
+    earlier[i * 3 + worst] = -static_cast<double>(i) * problem.caps[i];
+  }
+  std::size_t nonzero = 0;
+  for (const double each : beta) nonzero += each != 0;
+  CHECK(set.n_vectors() == nonzero);
+  for (const Slot slot : set.supports()) {
+    for (const auto& each : set.coefficients(slot)) {
+      const auto place = static_cast<std::size_t>(set.id(slot)) * 3 + each.label;
+      CHECK(each.value == beta[place]);
+      CHECK(each.earlier == earlier[place]);
+    }
+  }
+}
+
+TEST("sparse rows are as dense ones, and every kernel of the library has slots") {
+  Problem problem(40, 6, 29);
+  std::vector<double> values;
+  std::vector<std::int32_t> indices;
+  std::vector<std::int64_t> starts = {0};
+  for (std::size_t i = 0; i < 40; ++i) {
+    for (std::size_t f = 0; f < 6; ++f) {
+      if ((i + f) % 3 == 0) problem.X(i, f) = 0;
+      if (problem.X(i, f) == 0) continue;
+      values.push_back(problem.X(i, f));
+      indices.push_back(static_cast<std::int32_t>(f));
+    }
+    starts.push_back(static_cast<std::int64_t>(values.size()));
+  }
+  const SparseMatrix<double> sparse{values.data(), indices.data(), starts.data(), 40, 6};
+  const std::vector<double> origin(6, 0.0);
+  for (const AnyKernel& kernel : {AnyKernel(LinearKernel{}), AnyKernel(PolynomialKernel{0.5, 1, 2}),
+                                  AnyKernel(RbfKernel{0.3}), AnyKernel(LaplacianKernel{0.2})}) {
+    DenseSlots one(kernel, origin), other(kernel, origin);
+    one.use_batch(AnyRows(static_cast<const Padded<double>&>(problem.X).view()));
+    other.use_batch(AnyRows(sparse));
+    std::vector<Slot> slots;
+    for (Slot slot = 0; slot < 40; ++slot) {
+      one.put(slot, slot);
+      other.put(slot, slot);
+      slots.push_back(slot);
+    }
+    const std::size_t stride = one.stride(40);
+    std::vector<float> left(40 * stride), right(40 * stride), some(40);
+    one.rows(slots, 40, left.data(), stride, 2);
+    other.rows(slots, 40, right.data(), stride, 1);
+    for (std::size_t i = 0; i < 40; ++i) {
+      one.some(slots[i], slots, some.data());
+      CHECK_NEAR(one.diagonal(slots[i]), left[i * stride + i], 1e-5);
+      for (std::size_t j = 0; j < 40; ++j) {
+        CHECK(left[i * stride + j] == right[i * stride + j]);
+        CHECK(left[i * stride + j] == some[j]);
+        CHECK(left[i * stride + j] == left[j * stride + i]);
+      }
+    }
+  }
+}
+
+TEST("values that fail to be computed leave a machine that goes on") {
+  Problem problem(60, 3, 30);
+  bool fails = false;
+  CalledSlots kernel(
+      [&](Slot slot, std::size_t row) { problem.kernel.put(slot, row); },
+      [&](std::span<const Slot> left, std::span<const Slot> right, float* out, std::size_t stride) {
+        if (fails) throw std::runtime_error("no value");
+        for (std::size_t i = 0; i < left.size(); ++i) {
+          problem.kernel.some(left[i], right, out + i * stride);
+        }
+      },
+      [&](Slot slot) { return problem.kernel.diagonal(slot); }, 3);
+  SupportSet set(kernel, 3, DualLoss::crammer_singer, 1, 1 << 20, 1);
+  LaRank solver(set, {}, {}, 1);
+  const std::span<const std::int64_t> order(problem.order);
+  solver.take(order.first(30), 0, problem.labels, problem.caps);
+  fails = true;
+  bool failed = false;
+  try {
+    solver.take(order.subspan(30, 20), 0, problem.labels, problem.caps);
+  } catch (const std::runtime_error&) {
+    failed = true;
+  }
+  CHECK(failed);
+  fails = false;
+  release_all(set);
+  check_consistent(problem, set);
+  solver.take(order.subspan(30), 0, problem.labels, problem.caps);
+  check_consistent(problem, set);
+  check_feasible(set);
+}
+
+}  // namespace
+}  // namespace widemargin::tests
