@@ -3,6 +3,7 @@
 python -m benchmarks                     all, with the parameters of tuned.json
 python -m benchmarks prediction          a part: throughput, single rows, exports
 python -m benchmarks learned             a learned basis beside the others; learned-speed: its times
+python -m benchmarks kernel              full kernel machines: exact, in one pass, row by row
 python -m benchmarks accuracy --tune     tunes first (on training rows only), rewrites the file
 python -m benchmarks --quick             shows that everything runs, within a minute
 """
@@ -15,6 +16,7 @@ from benchmarks import (
     accuracy,
     data,
     gradient,
+    kernel_machines,
     learned,
     learned_speed,
     memory,
@@ -25,11 +27,11 @@ from benchmarks import (
 from benchmarks.models import MODELS
 from benchmarks.report import Results, render
 from benchmarks.settings import QUICK, Settings
-from benchmarks.targets import LEARNED_SIZES, TUNED_SIZES
+from benchmarks.targets import KERNEL_PARAMETERS, LEARNED_SIZES, TUNED_SIZES
 from benchmarks.trials import say
 from benchmarks.tuning import tune_all
 
-NAMES = list(TUNED_SIZES | LEARNED_SIZES)
+NAMES = list(dict.fromkeys([*TUNED_SIZES, *LEARNED_SIZES, *KERNEL_PARAMETERS]))
 
 
 def main() -> None:
@@ -57,12 +59,17 @@ def main() -> None:
         results.learned_speed = learned_speed.measure(settings, wanted)
     if options.part in ("learned", "all"):
         results.learned = learned.measure(settings, wanted)
+    if options.part in ("kernel", "all"):
+        results.kernel = kernel_machines.measure(settings, wanted)
     print(render(results, settings))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks.")
-    parts = ("accuracy", "speed", "memory", "prediction", "learned", "learned-speed", "all")
+    parts = (
+        *("accuracy", "speed", "memory", "prediction", "learned", "learned-speed", "kernel"),
+        "all",
+    )
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--tune", action="store_true", help="tune first and rewrite tuned.json")
     parser.add_argument(
@@ -73,6 +80,8 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.quick and options.tune:
         parser.error("--quick uses few rows, and what they would tune is of no use to a full run")
+    if options.tune and options.part == "kernel":
+        parser.error("the part kernel has the parameters of its paper: there is nothing to tune")
     if options.model and not options.tune:
         parser.error("--model says what --tune tunes")
     return options

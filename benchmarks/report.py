@@ -12,9 +12,10 @@ import scipy
 import sklearn
 
 import widemargin
-from benchmarks import learned_report, prediction_report
+from benchmarks import kernel_report, learned_report, prediction_report
 from benchmarks.accuracy import Search, SetResult
 from benchmarks.gradient import Reached
+from benchmarks.kernel_machines import KernelMachines
 from benchmarks.learned import SetScores
 from benchmarks.learned_speed import LearnedSpeed
 from benchmarks.markdown import count, table
@@ -38,6 +39,7 @@ class Results:
     prediction: Prediction | None = None
     learned: list[SetScores] = field(default_factory=list)
     learned_speed: LearnedSpeed | None = None
+    kernel: KernelMachines | None = None
 
 
 def render(results: Results, settings: Settings) -> str:
@@ -58,6 +60,8 @@ def render(results: Results, settings: Settings) -> str:
     if results.learned_speed is not None and results.learned_speed.beside:
         sections.append(learned_report.times_section(results.learned_speed))
     sections += learned_report.sections(results.learned)
+    if results.kernel is not None:
+        sections += kernel_report.sections(results.kernel)
     return "\n\n".join(section for section in sections if section)
 
 
@@ -72,11 +76,15 @@ def _versions() -> str:
 def _targets(results: Results, settings: Settings) -> str:
     rows = []
 
-    def add(target: Target, value: float, text: str) -> None:
+    def add(target: Target, value: float | None, text: str) -> None:
         sign = ">=" if target.better == "higher" else "<="
+        bar = "" if target.bar is None else f"{sign} {target.bar:g}{target.unit}"
         stretch = "" if target.stretch is None else f"{target.stretch:g}{target.unit}"
-        verdict = "(quick run)" if settings.is_quick else target.verdict(value)
-        rows.append([target.what, f"{sign} {target.bar:g}{target.unit}", stretch, text, verdict])
+        if value is None:
+            verdict = "not measured"
+        else:
+            verdict = "(quick run)" if settings.is_quick else target.verdict(value)
+        rows.append([target.what, bar, stretch, text, verdict])
 
     for each in results.accuracy:
         add(each.target, each.ours.mean, f"{each.ours} %, {count(len(each.ours.trials), 'seed')}")
@@ -115,6 +123,9 @@ def _targets(results: Results, settings: Settings) -> str:
     if results.learned_speed is not None:
         for row in learned_report.speed_rows(results.learned_speed):
             add(*row)
+    if results.kernel is not None:
+        for kernel_row in kernel_report.target_rows(results.kernel):
+            add(*kernel_row)
     if not rows:
         return "Nothing was measured."
     return "## Promised and measured\n\n" + table(

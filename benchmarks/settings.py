@@ -22,6 +22,9 @@ class Settings:
     batch_rows: int = 10_000
     agreement_rows: int = 1_000
     compiled_vectors: int = 768
+    stream_patterns: int = 5_000  # that a machine has when single rows are learned
+    stream_calls: int = 500  # timed calls that learn one row
+    kernlab_rows: int = 3_000
     is_quick: bool = False
 
 
@@ -39,5 +42,8 @@ QUICK = Settings(
     batch_rows=1_000,
     agreement_rows=200,
     compiled_vectors=100,
+    stream_patterns=300,
+    stream_calls=100,
+    kernlab_rows=300,
     is_quick=True,
 )

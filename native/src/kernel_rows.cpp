@@ -6,8 +6,7 @@ namespace widemargin {
 namespace {
 
 constexpr std::size_t kManyMissing = 8;  // a row that lacks more than 1/8 is computed as a whole
-constexpr std::size_t kLogPerSlot = 8;   // moves that are remembered for each slot
-constexpr std::size_t kShortestLog = 4096;
+constexpr std::size_t kLogPerSlot = 2;   // entries of the log, from which all of it is tidied
 
 }  // namespace
 
@@ -15,21 +14,34 @@ KernelRows::KernelRows(SlotKernel& kernel, std::size_t max_bytes, int n_threads)
     : kernel_(&kernel), max_bytes_(max_bytes), n_threads_(n_threads) {}
 
 void KernelRows::move_in(Slot slot) {
-  if (slot >= entries_.size()) entries_.resize(slot + 1);
-  move_out(slot);
-  entries_[slot].moved_in = moves();
-  log_.push_back(slot);
-  if (log_.size() > kShortestLog + kLogPerSlot * entries_.size()) {
-    // Rows that have not followed so far are computed anew when they are asked for.
-    const std::size_t forgotten = log_.size() / 2;
-    log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(forgotten));
-    first_move_ += forgotten;
+  if (slot >= entries_.size()) {
+    entries_.resize(slot + 1);
+    moved_in_.resize(slot + 1);
   }
+  move_out(slot);
+  moved_in_[slot] = moves_;
+  log_.push_back({moves_, slot});
+  ++moves_;
+  if (log_.size() > kLogPerSlot * entries_.size() + 1) tidy_log(0);
+}
+
+// Drops moves of rows that have left again.
+void KernelRows::tidy_log(std::uint64_t first) {
+  const auto begin = first_after(first);
+  log_.erase(std::remove_if(begin, log_.end(),
+                            [&](const Move& move) { return moved_in_[move.slot] != move.number; }),
+             log_.end());
+}
+
+std::vector<KernelRows::Move>::iterator KernelRows::first_after(std::uint64_t number) {
+  return std::lower_bound(log_.begin(), log_.end(), number,
+                          [](const Move& move, std::uint64_t n) { return move.number < n; });
 }
 
 void KernelRows::move_out(Slot slot) {
   let_go(slot);
   entries_[slot].values = nullptr;
+  moved_in_[slot] = kNever;
 }
 
 void KernelRows::unstage() {
@@ -37,7 +49,9 @@ void KernelRows::unstage() {
     Entry& entry = entries_[slot];
     if (entry.own.empty()) entry.values = nullptr;
   }
+  if (!staged_.empty()) tidy_log(first_staged_);
   staged_.clear();
+  staged_columns_ = 0;
 }
 
 void KernelRows::stage(std::span<const Slot> slots, std::size_t columns, std::size_t inhabited,
@@ -49,6 +63,14 @@ void KernelRows::stage(std::span<const Slot> slots, std::size_t columns, std::si
   computed_ += slots.size() * inhabited;
   staged_.assign(slots.begin(), slots.end());
   staged_columns_ = columns;
+  staged_moves_ = moves;
+  first_staged_ = moves_ - slots.size();
+  // Rows of the cache that catch up want a column: together in memory it is read at once.
+  by_column_.resize(columns * slots.size());
+  for (std::size_t j = 0; j < columns; ++j) {
+    float* const column = by_column_.data() + j * slots.size();
+    for (std::size_t i = 0; i < slots.size(); ++i) column[i] = block_[i * stride + j];
+  }
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Entry& entry = entries_[slots[i]];
     entry.values = block_.data() + i * stride;
@@ -56,16 +78,18 @@ void KernelRows::stage(std::span<const Slot> slots, std::size_t columns, std::si
   }
 }
 
+bool KernelRows::knows(Slot row, Slot slot) const {
+  return entries_[row].values != nullptr && entries_[row].followed > moved_in_[slot];
+}
+
 void KernelRows::catch_up_with_staged() {
   for (Slot slot = 0; slot < entries_.size(); ++slot) {
     Entry& entry = entries_[slot];
-    if (entry.own.empty() || entry.followed < first_move_) continue;
-    bool knows_all = true;
-    for (std::uint64_t move = entry.followed; move < moves() && knows_all; ++move) {
-      const Entry& theirs = entries_[log_[move - first_move_]];
-      knows_all =
-          theirs.moved_in != move || (theirs.values != nullptr && theirs.followed > entry.moved_in);
-    }
+    if (entry.own.empty()) continue;
+    const bool knows_all =
+        std::all_of(first_after(entry.followed), log_.end(), [&](const Move& move) {
+          return moved_in_[move.slot] != move.number || knows(move.slot, slot);
+        });
     if (knows_all) catch_up(slot);
   }
 }
@@ -80,7 +104,7 @@ std::span<const float> KernelRows::row(Slot slot) {
   }
   if (entry.values == nullptr) {
     compute(slot);
-  } else if (entry.followed != moves()) {
+  } else if (entry.followed != moves_) {
     catch_up(slot);
   }
   touch(slot);
@@ -95,21 +119,23 @@ void KernelRows::compute(Slot slot) {
                 n_threads_);
   computed_ += entries_.size();
   entry.values = entry.own.data();
-  entry.followed = moves();
+  entry.followed = moves_;
 }
 
 void KernelRows::catch_up(Slot slot) {
   Entry& entry = entries_[slot];
-  if (entry.followed < first_move_) return compute(slot);
   keep(slot, entries_.size());
   entry.values = entry.own.data();
   missing_.clear();
-  for (std::uint64_t move = entry.followed; move < moves(); ++move) {
-    const Slot other = log_[move - first_move_];
-    const Entry& theirs = entries_[other];
-    if (theirs.moved_in != move) continue;  // who moved in then has left again
-    if (theirs.values != nullptr && theirs.followed > entry.moved_in) {
-      entry.own[other] = theirs.values[slot];
+  const bool is_in_block = slot < staged_columns_ && moved_in_[slot] < staged_moves_;
+  const float* const of_block = by_column_.data() + slot * staged_.size();
+  for (auto move = first_after(entry.followed); move != log_.end(); ++move) {
+    const Slot other = move->slot;
+    if (moved_in_[other] != move->number) continue;
+    if (is_in_block && move->number >= first_staged_) {
+      entry.own[other] = of_block[move->number - first_staged_];
+    } else if (knows(other, slot)) {
+      entry.own[other] = entries_[other].values[slot];
     } else {
       missing_.push_back(other);
     }
@@ -121,7 +147,7 @@ void KernelRows::catch_up(Slot slot) {
     computed_ += missing_.size();
     for (std::size_t i = 0; i < missing_.size(); ++i) entry.own[missing_[i]] = found_[i];
   }
-  entry.followed = moves();
+  entry.followed = moves_;
 }
 
 // Makes room for `length` values of the slot, at the cost of rows that were not used for longest.

@@ -52,10 +52,8 @@ LaRank::Operation LaRank::draw() {
   return kNew;
 }
 
-double LaRank::step(Slot slot, SupportSet::Scope scope) {
-  const SupportSet::Pair pair = set_->worst_pair(slot, scope, settings_.kappa, kTie);
-  if (scope == SupportSet::Scope::all) ++counts_.arg_max;
-  cost_ += kFixedCost + static_cast<double>(set_->n_classes());
+double LaRank::step(Slot slot, const SupportSet::Pair& pair) {
+  cost_ += kFixedCost;
   if (!(pair.violation > settings_.tau)) return 0;
   ++counts_.steps;
   cost_ += 2 * static_cast<double>(set_->supports().size());
@@ -64,20 +62,22 @@ double LaRank::step(Slot slot, SupportSet::Scope scope) {
   return gain;
 }
 
-Slot LaRank::draw_support(SupportSet::Scope scope) {
-  const auto draw_one = [&] {
-    return set_->supports()[draw_index(random_, set_->supports().size())];
-  };
-  Slot chosen = draw_one();
-  if (settings_.candidates <= 1) return chosen;
-  double most = set_->worst_pair(chosen, scope, settings_.kappa, kTie).violation;
-  for (std::size_t i = 1; i < settings_.candidates; ++i) {
-    const Slot slot = draw_one();
-    const double violation = set_->worst_pair(slot, scope, settings_.kappa, kTie).violation;
-    if (violation > most) most = violation, chosen = slot;
+SupportSet::Pair LaRank::look_at(Slot slot, SupportSet::Scope scope) {
+  if (scope == SupportSet::Scope::all) ++counts_.arg_max;
+  cost_ += static_cast<double>(set_->n_classes());
+  return set_->worst_pair(slot, scope, settings_.kappa, kTie);
+}
+
+double LaRank::step_of_a_support(SupportSet::Scope scope) {
+  Slot chosen = 0;
+  SupportSet::Pair worst;
+  worst.violation = -1;
+  for (std::size_t i = 0; i < settings_.candidates; ++i) {
+    const Slot slot = set_->supports()[draw_index(random_, set_->supports().size())];
+    const SupportSet::Pair pair = look_at(slot, scope);
+    if (pair.violation > worst.violation) worst = pair, chosen = slot;
   }
-  cost_ += static_cast<double>(settings_.candidates * set_->n_classes());
-  return chosen;
+  return step(chosen, worst);
 }
 
 void LaRank::perform(Operation operation, Slot slot) {
@@ -90,14 +90,14 @@ void LaRank::perform(Operation operation, Slot slot) {
       cost_ += kKernelShare * static_cast<double>(set_->kernel().products_per_value()) *
                static_cast<double>(set_->supports().size());
       cost_ += static_cast<double>(set_->n_vectors());
-      gain = step(slot, SupportSet::Scope::all);
+      gain = step(slot, look_at(slot, SupportSet::Scope::all));
       budget_.enforce(*set_);
     }
   } else if (operation == kOld) {
-    gain = step(draw_support(SupportSet::Scope::all), SupportSet::Scope::all);
+    gain = step_of_a_support(SupportSet::Scope::all);
   } else {
     for (int i = 0; i < kOptimizeAtOnce && !set_->supports().empty(); ++i) {
-      gain += step(draw_support(SupportSet::Scope::supports), SupportSet::Scope::supports);
+      gain += step_of_a_support(SupportSet::Scope::supports);
     }
   }
   if (cost_ > 0) {

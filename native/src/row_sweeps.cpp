@@ -8,7 +8,7 @@
 namespace widemargin {
 namespace {
 
-constexpr double kThreshold = 0.1;  // of the largest violation
+constexpr double kThreshold = 0.3;  // of the largest violation
 
 // By how much the worst class is above its own, margin included; below zero for rows that are
 // right.

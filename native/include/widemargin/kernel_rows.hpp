@@ -24,9 +24,10 @@ class KernelRows {
   // Says that another row lives in the slot from now on. Slots are numbered without gaps.
   void move_in(Slot slot);
   void move_out(Slot slot);
-  // Computes values of these slots with the first `columns` slots at once, for who lived there at
-  // the time of `moves` moves; only `inhabited` of these slots count. They are held besides the
-  // cache, until the next call or until a row is asked for, which takes it into the cache.
+  // Computes values of these slots, which were the last to be moved in, in this order, with the
+  // first `columns` slots at once, for who lived there at the time of `moves` moves; only
+  // `inhabited` of these slots count. They are held besides the cache, until the next call or until
+  // a row is asked for, which takes it into the cache.
   void stage(std::span<const Slot> slots, std::size_t columns, std::size_t inhabited,
              std::uint64_t moves);
   void unstage();
@@ -37,22 +38,29 @@ class KernelRows {
   std::span<const float> row(Slot slot);
   // What stage() has computed of a row.
   const float* staged(Slot slot) const { return entries_[slot].values; }
-  std::uint64_t moves() const { return first_move_ + log_.size(); }
+  std::uint64_t moves() const { return moves_; }  // how many there have been
 
   std::uint64_t computed() const { return computed_; }
   std::size_t bytes() const { return bytes_; }
 
  private:
   static constexpr Slot kNone = ~Slot{0};
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  struct Move {
+    std::uint64_t number;
+    Slot slot;
+  };
   struct Entry {
     std::vector<float> own;         // empty: not in the cache
     const float* values = nullptr;  // own, or staged; null: neither
     std::uint64_t followed = 0;     // moves of the log that the values know of
-    std::uint64_t moved_in = 0;     // number of the move that brought who lives here
     Slot newer = kNone, older = kNone;
   };
 
+  void tidy_log(std::uint64_t first);
+  std::vector<Move>::iterator first_after(std::uint64_t number);
   void catch_up(Slot slot);
+  bool knows(Slot row, Slot slot) const;  // who lives in the slot
   void compute(Slot slot);
   void keep(Slot slot, std::size_t length);
   void let_go(Slot slot);
@@ -64,11 +72,15 @@ class KernelRows {
   std::size_t max_bytes_;
   int n_threads_;
   std::vector<Entry> entries_;
-  std::vector<Slot> log_;         // slots, in the order of moves
-  std::uint64_t first_move_ = 0;  // the number of log_[0]; older ones are forgotten
+  std::vector<std::uint64_t> moved_in_;  // move that brought who lives in a slot, or kNever
+  std::vector<Move> log_;                // in order; of a row that has left again it may be gone
+  std::uint64_t moves_ = 0;
   std::vector<Slot> staged_;
   std::size_t staged_columns_ = 0;
-  std::vector<float> block_;
+  std::uint64_t staged_moves_ = 0;  // as of which they are known
+  std::uint64_t first_staged_ = 0;  // the move that brought the first of the staged rows
+  std::vector<float> block_;        // staged rows x columns
+  std::vector<float> by_column_;    // the same, transposed
   std::vector<Slot> missing_;
   std::vector<float> found_;
   Slot newest_ = kNone, oldest_ = kNone;

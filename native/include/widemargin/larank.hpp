@@ -72,9 +72,10 @@ class LaRank {
 
  private:
   Operation draw();
-  Slot draw_support(SupportSet::Scope scope);
   void perform(Operation operation, Slot slot);
-  double step(Slot slot, SupportSet::Scope scope);
+  SupportSet::Pair look_at(Slot slot, SupportSet::Scope scope);
+  double step(Slot slot, const SupportSet::Pair& pair);
+  double step_of_a_support(SupportSet::Scope scope);
   void clear_out(std::span<const Slot> slots);
 
   SupportSet* set_;

@@ -42,7 +42,7 @@ DUAL_LOSSES = ("crammer_singer", "weston_watkins")
 
 _FEW_FEATURES = 2048  # for which sparse rows are kept dense
 _ORIGIN_ROWS = 1000  # whose median is where coordinates are moved to
-_BLOCK = 64  # rows whose kernel values are computed together
+_BLOCK = 32  # rows whose kernel values are computed together
 _BLOCK_ENTRIES = 1 << 22  # kernel values that are computed together at the most
 _MEGABYTE = 1 << 20
 _NEAR = -0.1  # rows that keep their margin by less than this may lose it as the machine moves

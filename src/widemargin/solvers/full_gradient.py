@@ -7,9 +7,9 @@ Step         (a sweep) rows in random order; where the violation is large, all c
 Stops        when the duality gap is small; at the end of ``epochs`` sweeps
 
 Source: Crammer and Singer (2001), sections 5 and 6. They look for the worst row before each step;
-here a sweep takes all rows that violate at least a tenth as much as the worst of the sweep before.
-Rows that are let go on the way (shrinking) are looked at again before the end, so that the gap is
-of all rows.
+here a sweep takes all rows that violate at least 0.3 times as much as the worst one of the sweep
+before. Rows that are let go on the way (shrinking) are looked at again before the end, so that the
+gap is of all rows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from widemargin._parameters import check_flag
 from widemargin.solvers.dual import DualMachine, DualSolver, Watch
 
 _SETTLED = 0.1  # of the objective: with a gap of so much it shows which rows are easy
+_ROUGH = 0.05  # of the dual: gap of support patterns at which the other rows are looked at first
 _INNER_SHARE = 0.5  # of the gap that is wanted, for rows that are held
 _LEAST_VIOLATION = 1e-10  # of scores, whose margin is 1
 _ROUND_SWEEPS = 10
@@ -68,14 +69,15 @@ def polish(
     coefficients.
     """
     sweeps = _native.RowSweeps(machine.set, False, rng.randint(1 << 31))
+    rough = not holds_all  # until all rows were seen it is not worth much to be exact
     while not watch.reason:
         watch.before_round()
-        done, stuck = _sweep(machine, watch, sweeps, share=1.0 if holds_all else _INNER_SHARE)
+        done, stuck = _sweep(machine, watch, sweeps, 1.0 if holds_all else _INNER_SHARE, rough)
         gap = machine.set.gap()[0] if holds_all else np.inf
         if (done or stuck) and not holds_all and not watch.reason:
             keep_above = machine.keep_above()
             gap, violation = machine.inspect(keep_above, watch)
-            holds_all = keep_above == -np.inf
+            holds_all, rough = keep_above == -np.inf, False
             stuck = stuck and violation <= _LEAST_VIOLATION
         elif shrinking and holds_all and gap < _SETTLED * abs(machine.set.dual):
             holds_all = machine.set.release_satisfied(machine.keep_above()) == 0
@@ -88,11 +90,14 @@ def polish(
         watch.end_round(gap)
 
 
-def _sweep(machine: DualMachine, watch: Watch, sweeps: Any, share: float) -> tuple[bool, bool]:
+def _sweep(
+    machine: DualMachine, watch: Watch, sweeps: Any, share: float, rough: bool
+) -> tuple[bool, bool]:
     """Sweep a few times; return whether the gap of held rows is small, and if nothing moves."""
     before = machine.set.dual
     for _ in range(_ROUND_SWEEPS):
-        if watch.is_small(machine.set.gap()[0] / share):
+        gap = machine.set.gap()[0]
+        if watch.is_small(gap / share) or (rough and gap <= _ROUGH * abs(machine.set.dual)):
             return True, False
         if watch.is_late() or (watch.epochs is not None and watch.epoch >= watch.epochs):
             return False, False
