@@ -82,15 +82,24 @@ bool KernelRows::knows(Slot row, Slot slot) const {
   return entries_[row].values != nullptr && entries_[row].followed > moved_in_[slot];
 }
 
-void KernelRows::catch_up_with_staged() {
-  for (Slot slot = 0; slot < entries_.size(); ++slot) {
+void KernelRows::spread_staged() {
+  std::vector<Move> stayed;
+  for (auto move = first_after(first_staged_); move != log_.end(); ++move) {
+    if (moved_in_[move->slot] == move->number) stayed.push_back(*move);
+  }
+  for (Slot slot = 0; slot < staged_columns_ && !stayed.empty(); ++slot) {
     Entry& entry = entries_[slot];
-    if (entry.own.empty()) continue;
-    const bool knows_all =
-        std::all_of(first_after(entry.followed), log_.end(), [&](const Move& move) {
-          return moved_in_[move.slot] != move.number || knows(move.slot, slot);
-        });
-    if (knows_all) catch_up(slot);
+    if (entry.own.empty() || moved_in_[slot] >= staged_moves_) continue;
+    const bool is_current = entry.followed >= first_staged_ && entry.own.size() >= entries_.size();
+    if (is_current) {
+      const float* const of_block = by_column_.data() + slot * staged_.size();
+      for (const Move& move : stayed) entry.own[move.slot] = of_block[move.number - first_staged_];
+      entry.followed = moves_;
+    } else if (std::all_of(first_after(entry.followed), log_.end(), [&](const Move& move) {
+                 return moved_in_[move.slot] != move.number || knows(move.slot, slot);
+               })) {
+      catch_up(slot);
+    }
   }
 }
 

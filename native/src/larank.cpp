@@ -9,6 +9,8 @@ namespace {
 constexpr double kFixedCost = 100;
 constexpr double kKernelShare = 0.5;
 constexpr int kOptimizeAtOnce = 10;
+// Of a block, for which it pays to tell all kernel rows of those that stay; else they look it up.
+constexpr std::size_t kManyRows = 16;
 constexpr double kTie = 1e-6;  // of gradients, that kernel values of single precision may differ by
 
 }  // namespace
@@ -123,6 +125,7 @@ void LaRank::take(std::span<const std::int64_t> rows, std::int64_t first_id,
   }
   clear_out(slots_);
   clear_out(emptied_);
+  if (slots_.size() >= kManyRows) set_->spread_staged();
   set_->release_staged();
 }
 

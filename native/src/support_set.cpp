@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kFlat = 1e-10;  // curvature times cap: a row that can change its own score by no
                                  // more than this is moved to its bounds at once
-constexpr double kNothing = 1e-12;  // of its cap, below which a coefficient is rounding error
+constexpr double kNothing = 1e-12;    // of its cap, below which a coefficient is rounding error
+constexpr std::size_t kManyRows = 8;  // for which the call of a vector loop is worth it
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -62,7 +63,8 @@ SupportSet::SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss,
       rows_(kernel, cache_bytes, n_threads),
       n_classes_(n_classes),
       loss_(loss),
-      margin_(margin) {}
+      margin_(margin),
+      members_(n_classes) {}
 
 double SupportSet::upper(const Pattern& pattern, std::size_t c) const {
   if (c != pattern.label) return 0;
@@ -73,11 +75,21 @@ double SupportSet::lower(const Pattern& pattern, std::size_t c) const {
   return loss_ == DualLoss::crammer_singer || c == pattern.label ? -kInfinity : -pattern.cap;
 }
 
-double SupportSet::value(const Pattern& pattern, std::size_t c) const {
+const SupportSet::Coefficient* SupportSet::find(const Pattern& pattern, std::size_t c) {
   for (const Coefficient& each : pattern.values) {
-    if (each.label == c) return each.value;
+    if (each.label == c) return &each;
   }
-  return 0;
+  return nullptr;
+}
+
+double SupportSet::value(const Pattern& pattern, std::size_t c) {
+  const Coefficient* const found = find(pattern, c);
+  return found == nullptr ? 0.0 : found->value;
+}
+
+double SupportSet::earlier(const Pattern& pattern, std::size_t c) {
+  const Coefficient* const found = find(pattern, c);
+  return found == nullptr ? 0.0 : found->earlier;
 }
 
 void SupportSet::make_room(std::size_t slots) {
@@ -106,6 +118,22 @@ void SupportSet::look_at_all() {
   view_columns_ = patterns_.size();
   view_inhabited_ = slot_of_.size();
   view_moves_ = rows_.moves();
+}
+
+// Four sums side by side: each addition of one waits for the last.
+double SupportSet::score_of_staged(std::size_t staged, const std::vector<Member>& members) const {
+  double sums[4] = {0, 0, 0, 0};
+  std::size_t m = 0;
+  for (; m + 4 <= members.size(); m += 4) {
+    for (std::size_t l = 0; l < 4; ++l) {
+      const Member& each = members[m + l];
+      sums[l] += each.value * static_cast<double>(rows_.staged_column(each.slot)[staged]);
+    }
+  }
+  for (; m < members.size(); ++m) {
+    sums[0] += members[m].value * static_cast<double>(rows_.staged_column(members[m].slot)[staged]);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id,
@@ -143,17 +171,23 @@ void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id
   if (supports_.empty() || fresh.empty()) return;
   // Values with one another are not needed until one of these rows has a coefficient.
   rows_.stage(fresh, view_columns_, view_inhabited_, view_moves_);
-  std::vector<double> scores(n_classes_);
-  for (const Slot slot : fresh) {
-    std::fill(scores.begin(), scores.end(), 0.0);
-    const float* const kernel_row = rows_.staged(slot);
-    for (std::size_t j = 0; j < view_columns_; ++j) {
-      const double similarity = static_cast<double>(kernel_row[j]);
-      for (const Coefficient& each : patterns_[j].values) {
-        scores[each.label] += each.value * similarity;
+  // Scores of all of them at once, class by class: what a coefficient adds is a scaled column.
+  std::vector<double> scores(n_classes_ * fresh.size(), 0.0);
+  const auto add_scaled = instruction_sets().front()->add_scaled;
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    double* const sums = scores.data() + c * fresh.size();
+    if (fresh.size() >= kManyRows) {
+      for (const Member& each : members_[c]) {
+        add_scaled(rows_.staged_column(each.slot), each.value, sums, fresh.size());
       }
+    } else {
+      for (std::size_t i = 0; i < fresh.size(); ++i) sums[i] = score_of_staged(i, members_[c]);
     }
-    for (std::size_t c = 0; c < n_classes_; ++c) gradients_[c * capacity_ + slot] -= scores[c];
+  }
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      gradients_[c * capacity_ + fresh[i]] -= scores[c * fresh.size() + i];
+    }
   }
 }
 
@@ -163,8 +197,8 @@ void SupportSet::remove(Slot slot) {
   for (const Coefficient& each : leaving) {
     if (each.value != 0) add(slot, each.label, -each.value);
   }
-  n_vectors_ -= pattern.values.size();
-  pattern.values.clear();  // what is left has no value, only a past
+  // What is left has no value, only a past.
+  while (!pattern.values.empty()) put(slot, pattern.values.back().label, 0.0, 0.0);
   update_place(slot);
   slot_of_.erase(pattern.id);
   pattern = Pattern();
@@ -236,21 +270,38 @@ SupportSet::Pair SupportSet::worst_pair(Slot slot, Scope scope, double kappa, do
   return pair;
 }
 
-void SupportSet::shift(Slot slot, std::size_t c, double change, double exact) {
+// The one place that changes coefficients: those of the row, and the same by class.
+void SupportSet::put(Slot slot, std::size_t c, double value, double earlier) {
   Pattern& pattern = patterns_[slot];
-  auto found = std::find_if(pattern.values.begin(), pattern.values.end(),
-                            [&](const Coefficient& each) { return each.label == c; });
+  std::vector<Member>& members = members_[c];
+  const auto find_in = [c](std::vector<Coefficient>& values) {
+    return std::find_if(values.begin(), values.end(),
+                        [c](const Coefficient& each) { return each.label == c; });
+  };
+  auto found = find_in(pattern.values);
   if (found == pattern.values.end()) {
-    pattern.values.push_back({static_cast<std::uint32_t>(c), 0.0, 0.0});
-    found = pattern.values.end() - 1;
+    if (value == 0 && earlier == 0) return;
+    const auto place = static_cast<std::uint32_t>(members.size());
+    pattern.values.push_back({static_cast<std::uint32_t>(c), place, value, earlier});
+    members.push_back({slot, value});
     ++n_vectors_;
+    return;
   }
-  found->value = exact;
-  found->earlier += moment * change;
-  if (exact == 0 && found->earlier == 0) {
-    pattern.values.erase(found);
-    --n_vectors_;
+  found->value = members[found->place].value = value;
+  found->earlier = earlier;
+  if (value != 0 || earlier != 0) return;
+  const std::uint32_t place = found->place;
+  pattern.values.erase(found);
+  --n_vectors_;
+  if (place + 1 != members.size()) {
+    members[place] = members.back();
+    find_in(patterns_[members[place].slot].values)->place = place;
   }
+  members.pop_back();
+}
+
+void SupportSet::shift(Slot slot, std::size_t c, double change, double exact) {
+  put(slot, c, exact, earlier(patterns_[slot], c) + moment * change);
   const std::span<const float> kernel_row = rows_.row(slot);
   instruction_sets().front()->add_scaled(kernel_row.data(), -change,
                                          gradients_.data() + c * capacity_, patterns_.size());
@@ -258,11 +309,7 @@ void SupportSet::shift(Slot slot, std::size_t c, double change, double exact) {
 
 // As the values of a row sum to zero, one that is alone is what rounding has left.
 void SupportSet::drop_residue(Slot slot) {
-  Pattern& pattern = patterns_[slot];
-  if (pattern.values.size() == 1) {
-    pattern.values.clear();
-    --n_vectors_;
-  }
+  if (patterns_[slot].values.size() == 1) put(slot, patterns_[slot].values.front().label, 0.0, 0.0);
 }
 
 void SupportSet::update_place(Slot slot) {
@@ -346,16 +393,7 @@ void SupportSet::restore(Slot slot, std::span<const double> values,
   for (std::size_t c = 0; c < n_classes_; ++c) {
     const double change = values[c] - value(patterns_[slot], c);
     if (change != 0) add(slot, c, change);
-    if (earlier[c] == 0) continue;
-    auto& known = patterns_[slot].values;
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const Coefficient& each) { return each.label == c; });
-    if (found != known.end()) {
-      found->earlier = earlier[c];
-    } else {
-      known.push_back({static_cast<std::uint32_t>(c), 0.0, earlier[c]});
-      ++n_vectors_;
-    }
+    put(slot, c, values[c], earlier[c]);
   }
   update_place(slot);
 }

@@ -163,7 +163,7 @@ TEST("kernel rows are right while rows move in and out, whatever the cache holds
       if (turn % 3 == 0) {
         const auto fresh = static_cast<Slot>(slot);
         rows.stage(std::span(&fresh, 1), columns, columns, moves);
-        if (turn % 2 == 0) rows.catch_up_with_staged();
+        if (turn % 2 == 0) rows.spread_staged();
       }
       const std::size_t asked = random.below(lives.size());
       const auto values = rows.row(static_cast<Slot>(asked));

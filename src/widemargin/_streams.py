@@ -25,7 +25,6 @@ from widemargin._kernel_machine import KernelMachine
 from widemargin._machines import two_as_one
 from widemargin._parameters import check_choice, check_integer, check_real
 from widemargin._rows import canonical_rows, rows_like
-from widemargin._threads import one_blas_thread
 from widemargin.kernels import Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
@@ -50,9 +49,11 @@ class Stream:
     def learn(self, rows: Rows, labels: npt.NDArray[np.intp], caps: Array) -> None:
         """Learn rows in their order."""
         batch = self.machine.use_batch(rows, labels, caps, first_id=self.rows_seen)
-        take(self.machine, self.native, np.arange(batch.n_rows))
-        self.rows_seen += batch.n_rows
-        self.keep(rows, batch.first_id)
+        self.rows_seen += batch.n_rows  # no name is given twice, even if not all are learned
+        try:
+            take(self.machine, self.native, np.arange(batch.n_rows))
+        finally:
+            self.keep(rows, batch.first_id)
 
     def keep(self, rows: Rows, first_id: int) -> None:
         """Remember the rows of the batch that are support patterns now."""
@@ -149,12 +150,12 @@ class DualClassifier(KernelMachine):
         """
         begun = "_stream" in self.__dict__ or hasattr(self, "model_")
         rows, labels, caps = self._validate_batch(X, y, classes, sample_weight, begun)
-        with one_blas_thread(), self._learning(rows, caps) as stream:
+        with self._learning(rows) as stream:
             stream.learn(rows_like_stream(rows, stream.like), labels, caps)
         return self
 
     @contextmanager
-    def _learning(self, rows: Rows, caps: Array) -> Iterator[Stream]:
+    def _learning(self, rows: Rows) -> Iterator[Stream]:
         """Give the stream that is alive, or a new one; a failure leaves what was learned before."""
         stream = self.__dict__.get("_stream")
         if stream is None:

@@ -31,13 +31,13 @@ class KernelRows {
   void stage(std::span<const Slot> slots, std::size_t columns, std::size_t inhabited,
              std::uint64_t moves);
   void unstage();
-  // Brings rows of the cache up to date, as far as staged rows know the values.
-  void catch_up_with_staged();
+  // Tells rows of the cache the values of staged rows that live on.
+  void spread_staged();
   // A row that stage() has computed, or else one of the cache. Values are good until the next call
   // of anything here.
   std::span<const float> row(Slot slot);
-  // What stage() has computed of a row.
-  const float* staged(Slot slot) const { return entries_[slot].values; }
+  // Values of a slot with all staged rows, in their order.
+  const float* staged_column(Slot slot) const { return by_column_.data() + slot * staged_.size(); }
   std::uint64_t moves() const { return moves_; }  // how many there have been
 
   std::uint64_t computed() const { return computed_; }

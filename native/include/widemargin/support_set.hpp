@@ -35,6 +35,7 @@ class SupportSet {
  public:
   struct Coefficient {
     std::uint32_t label;
+    std::uint32_t place;  // among the coefficients of its class
     double value;
     double earlier = 0;  // its changes times the moment of each, for averages over all moments
   };
@@ -103,7 +104,7 @@ class SupportSet {
   const KernelRows& kernel_rows() const { return rows_; }
   SlotKernel& kernel() { return *kernel_; }
   void release_staged() { rows_.unstage(); }
-  void spread_staged() { rows_.catch_up_with_staged(); }
+  void spread_staged() { rows_.spread_staged(); }
   // From now on rows that are admitted are compared with those that are here now, until
   // end_inspection(); coefficients must not change in between.
   void begin_inspection() {
@@ -128,9 +129,18 @@ class SupportSet {
     std::vector<std::uint32_t> working_set;  // wrong classes that a step may move, besides supports
   };
 
+  struct Member {
+    Slot slot;
+    double value;
+  };
+
+  double score_of_staged(std::size_t staged, const std::vector<Member>& members) const;
   double upper(const Pattern& pattern, std::size_t c) const;
   double lower(const Pattern& pattern, std::size_t c) const;
-  double value(const Pattern& pattern, std::size_t c) const;
+  static const Coefficient* find(const Pattern& pattern, std::size_t c);
+  static double value(const Pattern& pattern, std::size_t c);
+  static double earlier(const Pattern& pattern, std::size_t c);
+  void put(Slot slot, std::size_t c, double value, double earlier);
   void list_classes(const Pattern& pattern, Scope scope, std::vector<std::uint32_t>& classes) const;
   // beta_slot(c) += change for several classes: values, then gradients of all rows. A value within
   // rounding of a bound is put on it by the caller.
@@ -147,8 +157,9 @@ class SupportSet {
   DualLoss loss_;
   double margin_;
   std::size_t capacity_ = 0;
-  AlignedVector<double> gradients_;  // classes x capacity
-  std::vector<Pattern> patterns_;    // by slot
+  AlignedVector<double> gradients_;           // classes x capacity
+  std::vector<Pattern> patterns_;             // by slot
+  std::vector<std::vector<Member>> members_;  // coefficients by class
   std::vector<Slot> free_;
   // What rows that are admitted are compared with: slots, who lives in them, and as of which move.
   std::size_t view_columns_ = 0, view_inhabited_ = 0;
