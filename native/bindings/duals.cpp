@@ -230,7 +230,7 @@ void bind_support_set(nb::module_& m) {
       .def_prop_ro("dual", &SupportSet::dual)
       .def_prop_ro("kernel_evaluations",
                    [](const SupportSet& set) { return set.kernel_rows().computed(); })
-      .def_prop_ro("cached_bytes", [](const SupportSet& set) { return set.kernel_rows().bytes(); });
+      .def_prop_ro("n_shifts", &SupportSet::n_shifts);
 }
 
 template <class Solver>
@@ -241,10 +241,11 @@ void take(Solver& solver, const SupportSet& set, RowNumbers rows, std::int64_t f
   solver.take(as_span(rows), first_id, as_span(labels), as_span(caps));
 }
 
-Budget make_budget(std::int64_t patterns, bool merges) {
+Budget make_budget(std::int64_t patterns, bool merges, bool keeps_bounds) {
   Budget budget;
   if (patterns >= 0) budget.patterns = static_cast<std::size_t>(patterns);
   budget.merges = merges;
+  budget.keeps_bounds = keeps_bounds;
   return budget;
 }
 
@@ -260,29 +261,17 @@ void bind_duals(nb::module_& m) {
              std::size_t candidates, bool old, bool optimize, std::int64_t budget, bool merges,
              std::uint64_t seed) {
             new (self) LaRank(set, {tau, kappa, eta, mu, candidates, {true, old, optimize}},
-                              make_budget(budget, merges), seed);
+                              make_budget(budget, merges, true), seed);
           },
           "set"_a, "tau"_a, "kappa"_a, "eta"_a, "mu"_a, "candidates"_a, "old"_a, "optimize"_a,
           "budget"_a, "merges"_a, "seed"_a, nb::keep_alive<1, 2>())
       .def("take", &take<LaRank>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
-      .def(
-          "reprocess",
-          [](LaRank& solver, std::size_t n_operations) {
-            nb::gil_scoped_release unlocked;
-            solver.reprocess(n_operations);
-          },
-          "n_operations"_a)
       .def_prop_ro("arg_max", [](const LaRank& solver) { return solver.counts().arg_max; })
-      .def_prop_ro("steps", [](const LaRank& solver) { return solver.counts().steps; })
       .def_prop_ro("loss", [](const LaRank& solver) { return solver.counts().loss; })
-      .def_prop_ro("operations",
-                   [](const LaRank& solver) {
-                     const auto& each = solver.counts().operations;
-                     return nb::make_tuple(each[0], each[1], each[2]);
-                   })
-      .def_prop_ro("rates", [](const LaRank& solver) {
-        return nb::make_tuple(solver.rates()[0], solver.rates()[1], solver.rates()[2]);
+      .def_prop_ro("operations", [](const LaRank& solver) {
+        const auto& each = solver.counts().operations;
+        return nb::make_tuple(each[0], each[1], each[2]);
       });
   nb::class_<RowSweeps>(m, "RowSweeps")
       .def(
@@ -294,22 +283,29 @@ void bind_duals(nb::module_& m) {
           "set"_a, "working_sets"_a, "seed"_a, nb::keep_alive<1, 2>())
       .def(
           "sweep",
-          [](RowSweeps& sweeps, double tol) {
+          [](RowSweeps& sweeps, double tol, std::uint64_t most_shifts) {
             RowSweeps::Result found;
             {
               nb::gil_scoped_release unlocked;
-              found = sweeps.sweep(tol);
+              found = sweeps.sweep(tol, most_shifts);
             }
-            return nb::make_tuple(found.violation, found.gain, found.solved, found.looked_at);
+            return nb::make_tuple(found.violation, found.gain, found.looked_at, found.is_over);
           },
-          "tol"_a);
+          "tol"_a, "most_shifts"_a)
+      .def(
+          "conjugate_steps",
+          [](RowSweeps& sweeps, std::uint64_t most_shifts) {
+            nb::gil_scoped_release unlocked;
+            return sweeps.conjugate_steps(most_shifts);
+          },
+          "most_shifts"_a);
   nb::class_<OnlineLearner>(m, "OnlineLearner")
       .def(
           "__init__",
           [](OnlineLearner* self, SupportSet& set, bool mira, bool averages, std::int64_t budget,
              bool merges) {
             const auto rule = mira ? OnlineLearner::Rule::mira : OnlineLearner::Rule::perceptron;
-            new (self) OnlineLearner(set, rule, averages, make_budget(budget, merges));
+            new (self) OnlineLearner(set, rule, averages, make_budget(budget, merges, false));
           },
           "set"_a, "mira"_a, "averages"_a, "budget"_a, "merges"_a, nb::keep_alive<1, 2>())
       .def("take", &take<OnlineLearner>, "set"_a, "rows"_a.noconvert(), "first_id"_a,

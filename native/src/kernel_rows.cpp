@@ -162,15 +162,26 @@ void KernelRows::catch_up(Slot slot) {
 // Makes room for `length` values of the slot, at the cost of rows that were not used for longest.
 void KernelRows::keep(Slot slot, std::size_t length) {
   Entry& entry = entries_[slot];
-  touch(slot);
-  if (entry.own.size() >= length) return;
+  if (entry.own.size() >= length) return touch(slot);
   // Some room to grow, as slots become more one by one.
-  const std::size_t wanted =
-      length <= entry.own.capacity() ? entry.own.capacity() : length + length / 8;
-  bytes_ -= entry.own.size() * sizeof(float);
-  while (bytes_ + wanted * sizeof(float) > max_bytes_ && oldest_ != slot) let_go(oldest_);
-  entry.own.resize(wanted);
-  bytes_ += wanted * sizeof(float);
+  const std::size_t wanted = length + length / 8;
+  const std::size_t more = (wanted - entry.own.size()) * sizeof(float);
+  for (Slot last = oldest_; bytes_ + more > max_bytes_ && last != kNone;) {
+    const Slot next = entries_[last].newer;
+    if (last != slot) let_go(last);
+    last = next;
+  }
+  // Memory may run out here, and the row is not in the list before it has what it needs.
+  std::vector<float> wider(wanted);
+  std::copy(entry.own.begin(), entry.own.end(), wider.begin());
+  if (entry.own.empty()) {
+    link_newest(slot);
+  } else {
+    touch(slot);
+  }
+  entry.own.swap(wider);
+  if (entry.values != nullptr) entry.values = entry.own.data();
+  bytes_ += more;
 }
 
 void KernelRows::touch(Slot slot) {

@@ -27,7 +27,7 @@ void Budget::enforce(SupportSet& set) const {
     if (nearest == oldest) {
       set.remove(oldest);
     } else {
-      set.merge(oldest, nearest);
+      set.merge(oldest, nearest, keeps_bounds);
     }
   }
 }
@@ -127,15 +127,6 @@ void LaRank::take(std::span<const std::int64_t> rows, std::int64_t first_id,
   clear_out(emptied_);
   if (slots_.size() >= kManyRows) set_->spread_staged();
   set_->release_staged();
-}
-
-void LaRank::reprocess(std::size_t n_operations) {
-  emptied_.clear();
-  for (std::size_t i = 0; i < n_operations && !set_->supports().empty(); ++i) {
-    const Operation operation = draw();
-    if (operation != kNew) perform(operation, 0);
-  }
-  clear_out(emptied_);
 }
 
 }  // namespace widemargin

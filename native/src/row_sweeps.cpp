@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "widemargin/larank.hpp"
 
@@ -9,6 +10,8 @@ namespace widemargin {
 namespace {
 
 constexpr double kThreshold = 0.3;  // of the largest violation
+
+constexpr double kConverged = 1e-6;  // of the squared residual at the beginning
 
 // By how much the worst class is above its own, margin included; below zero for rows that are
 // right.
@@ -99,26 +102,96 @@ std::size_t add_constraints(SupportSet& set, std::span<const std::int64_t> rows,
   return joined;
 }
 
-RowSweeps::Result RowSweeps::sweep(double tol) {
+void RowSweeps::begin_sweep() {
   order_.clear();
+  next_ = 0;
   for (std::size_t slot = 0; slot < set_->n_slots(); ++slot) {
     if (set_->is_held(static_cast<Slot>(slot))) order_.push_back(static_cast<Slot>(slot));
   }
   for (std::size_t left = order_.size(); left > 1; --left) {
     std::swap(order_[left - 1], order_[draw_index(random_, left)]);
   }
+  result_ = Result();
+}
+
+RowSweeps::Result RowSweeps::sweep(double tol, std::uint64_t most_shifts) {
+  if (next_ == order_.size()) begin_sweep();
   const double threshold = std::max(tol, threshold_);
-  Result result;
-  for (const Slot slot : order_) {
+  const std::uint64_t begun = set_->n_shifts();
+  for (; next_ < order_.size() && set_->n_shifts() - begun < most_shifts; ++next_) {
+    const Slot slot = order_[next_];
     const double violation = set_->worst_pair(slot, scope_, 0.0).violation;
-    result.violation = std::max(result.violation, violation);
+    result_.violation = std::max(result_.violation, violation);
+    ++result_.looked_at;
     if (!(violation > threshold)) continue;
-    result.gain += set_->solve_row(slot, scope_);
-    ++result.solved;
+    result_.gain += set_->solve_row(slot, scope_);
+    ++result_.solved;
   }
-  result.looked_at = order_.size();
-  threshold_ = kThreshold * result.violation;
-  return result;
+  result_.is_over = next_ == order_.size();
+  if (result_.is_over) threshold_ = kThreshold * result_.violation;
+  return result_;
+}
+
+void RowSweeps::list_free() {
+  free_.clear();
+  for (const Slot slot : set_->supports()) {
+    FreeClasses row{slot, {}};
+    for (std::uint32_t c = 0; c < set_->n_classes(); ++c) {
+      if (set_->is_free(slot, c)) row.classes.push_back(c);
+    }
+    if (row.classes.size() > 1) free_.push_back(std::move(row));
+  }
+}
+
+// The gradient less its mean over the free classes of a row, as changes of these sum to zero.
+// Returns the squared length, each row's divided by its own curvature.
+double RowSweeps::find_residuals() {
+  double length = 0;
+  residuals_.clear();
+  for (const FreeClasses& row : free_) {
+    double mean = 0;
+    for (const std::uint32_t c : row.classes) mean += set_->gradient(row.slot, c);
+    mean /= static_cast<double>(row.classes.size());
+    for (const std::uint32_t c : row.classes) {
+      residuals_.push_back(set_->gradient(row.slot, c) - mean);
+      length += residuals_.back() * residuals_.back() / set_->diagonal(row.slot);
+    }
+  }
+  return length;
+}
+
+double RowSweeps::conjugate_steps(std::uint64_t most_shifts) {
+  const std::size_t n = set_->n_slots(), k = set_->n_classes();
+  direction_.assign(n * k, 0.0);
+  change_.resize(n * k);
+  double gain = 0, before = 0, first = 0;
+  list_free();
+  const std::uint64_t begun = set_->n_shifts();
+  while (!free_.empty() && set_->n_shifts() - begun < most_shifts) {
+    const double now = find_residuals();
+    if (before == 0) first = now;
+    if (!(now > kConverged * first)) break;
+    std::size_t next = 0;
+    for (const FreeClasses& row : free_) {
+      for (const std::uint32_t c : row.classes) {
+        double& d = direction_[c * n + row.slot];
+        d = residuals_[next++] / set_->diagonal(row.slot) + (before > 0 ? now / before * d : 0.0);
+      }
+    }
+    before = now;
+    set_->gradient_change(direction_, change_);
+    bool is_blocked = false;
+    const double gained = set_->move_along(direction_, change_, is_blocked);
+    gain += gained;
+    if (!(gained > 0)) break;
+    if (is_blocked) {
+      // One that is at its bound now moves no more: the others begin anew.
+      std::fill(direction_.begin(), direction_.end(), 0.0);
+      list_free();
+      before = 0;
+    }
+  }
+  return gain;
 }
 
 }  // namespace widemargin

@@ -145,21 +145,31 @@ void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id
   slots.clear();
   for (const std::int64_t row : rows) {
     const auto place = static_cast<std::size_t>(row);
-    const auto [known, is_new] = slot_of_.try_emplace(first_id + row, Slot{0});
-    if (!is_new) {
+    if (const auto known = slot_of_.find(first_id + row); known != slot_of_.end()) {
       slots.push_back(known->second);
       continue;
     }
     const Slot slot = free_slot();
-    known->second = slot;
-    kernel_->put(slot, place);
     rows_.move_in(slot);
+    double diagonal = 0;
+    try {  // what the caller's kernel may fail to do comes before the row has a name
+      kernel_->put(slot, place);
+      diagonal = kernel_->diagonal(slot);
+      if (!std::isfinite(diagonal)) {
+        throw std::overflow_error("a kernel value is too large for single precision");
+      }
+    } catch (...) {
+      rows_.move_out(slot);
+      free_.push_back(slot);
+      throw;
+    }
+    slot_of_.emplace(first_id + row, slot);
     Pattern& pattern = patterns_[slot];
     pattern.id = first_id + row;
     pattern.label = static_cast<std::uint32_t>(labels[place]);
     pattern.held = true;
     pattern.cap = caps[place];
-    pattern.diagonal = kernel_->diagonal(slot);
+    pattern.diagonal = diagonal;
     pattern.age = admitted_++;
     slots.push_back(slot);
     fresh.push_back(slot);
@@ -230,7 +240,10 @@ void SupportSet::list_classes(const Pattern& pattern, Scope scope,
 
 SupportSet::Pair SupportSet::worst_pair(Slot slot, Scope scope, double kappa, double tie) const {
   const Pattern& pattern = patterns_[slot];
-  const double slack = kappa * pattern.cap;
+  // Of the row's own coefficients: these may be far below the cap.
+  double largest = 0;
+  for (const Coefficient& each : pattern.values) largest = std::max(largest, std::abs(each.value));
+  const double slack = kappa * largest;
   double highest = -kInfinity, lowest = kInfinity;
   Pair pair;
   const auto consider_up = [&](std::size_t c, double now) {
@@ -302,6 +315,7 @@ void SupportSet::put(Slot slot, std::size_t c, double value, double earlier) {
 
 void SupportSet::shift(Slot slot, std::size_t c, double change, double exact) {
   put(slot, c, exact, earlier(patterns_[slot], c) + moment * change);
+  ++n_shifts_;
   const std::span<const float> kernel_row = rows_.row(slot);
   instruction_sets().front()->add_scaled(kernel_row.data(), -change,
                                          gradients_.data() + c * capacity_, patterns_.size());
@@ -338,7 +352,7 @@ double SupportSet::step(Slot slot, const Pair& pair) {
   const double gain = amount * pair.violation - 0.5 * amount * amount * curvature;
   // Coefficients that reach a bound are put on it to the bit, and what is left of two that cancel
   // but for rounding is nothing.
-  const auto snapped = [&](double v) { return std::abs(v) < kNothing * pattern.cap ? 0.0 : v; };
+  const auto snapped = [&](double v) { return std::abs(v) < kNothing * amount ? 0.0 : v; };
   shift(slot, pair.up, amount, amount == most_up ? upper(pattern, pair.up) : snapped(up + amount));
   shift(slot, pair.down, -amount,
         amount == most_down ? lower(pattern, pair.down) : snapped(down - amount));
@@ -380,6 +394,67 @@ double SupportSet::solve_row(Slot slot, Scope scope, bool anew) {
   return gain;
 }
 
+bool SupportSet::is_free(Slot slot, std::size_t c) const {
+  const Pattern& pattern = patterns_[slot];
+  const double now = value(pattern, c);
+  return now > lower(pattern, c) && now < upper(pattern, c);
+}
+
+void SupportSet::gradient_change(std::span<const double> direction, std::span<double> change) {
+  std::fill(change.begin(), change.end(), 0.0);
+  const std::size_t n = patterns_.size();
+  const auto add_scaled = instruction_sets().front()->add_scaled;
+  for (const Slot slot : supports_) {
+    for (std::size_t c = 0; c < n_classes_; ++c) {
+      const double d = direction[c * n + slot];
+      if (d == 0) continue;
+      add_scaled(rows_.row(slot).data(), -d, change.data() + c * n, n);
+      ++n_shifts_;
+    }
+  }
+}
+
+double SupportSet::move_along(std::span<const double> direction, std::span<const double> change,
+                              bool& is_blocked) {
+  const std::size_t n = patterns_.size();
+  double slope = 0, curvature = 0, longest = kInfinity;
+  for (const Slot slot : supports_) {
+    const Pattern& pattern = patterns_[slot];
+    for (std::size_t c = 0; c < n_classes_; ++c) {
+      const double d = direction[c * n + slot];
+      if (d == 0) continue;
+      slope += d * gradient(slot, c);
+      curvature -= d * change[c * n + slot];
+      const double bound = d > 0 ? upper(pattern, c) : lower(pattern, c);
+      longest = std::min(longest, (bound - value(pattern, c)) / d);
+    }
+  }
+  const double best = curvature > 0 ? slope / curvature : kInfinity;
+  const double length = std::min(longest, best);
+  is_blocked = longest <= best;
+  if (!(slope > 0) || !(length > 0) || length == kInfinity) return 0;
+  const std::vector<Slot> moved(supports_.begin(), supports_.end());
+  for (const Slot slot : moved) {
+    const Pattern& pattern = patterns_[slot];
+    for (std::size_t c = 0; c < n_classes_; ++c) {
+      const double d = direction[c * n + slot];
+      if (d == 0) continue;
+      const double to =
+          std::clamp(value(pattern, c) + length * d, lower(pattern, c), upper(pattern, c));
+      put(slot, c, std::abs(to) < kNothing * std::abs(length * d) ? 0.0 : to, 0.0);
+    }
+    drop_residue(slot);
+    update_place(slot);
+  }
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    double* const column = gradients_.data() + c * capacity_;
+    for (std::size_t j = 0; j < n; ++j) column[j] += length * change[c * n + j];
+  }
+  const double gain = length * slope - 0.5 * length * length * curvature;
+  dual_ += gain;
+  return gain;
+}
+
 void SupportSet::add(Slot slot, std::size_t label, double change) {
   const Pattern& pattern = patterns_[slot];
   rows_.row(slot);  // what may fail comes before anything changes
@@ -398,13 +473,25 @@ void SupportSet::restore(Slot slot, std::span<const double> values,
   update_place(slot);
 }
 
-void SupportSet::merge(Slot from, Slot into) {
+void SupportSet::merge(Slot from, Slot into, bool bounded) {
   const double similarity = static_cast<double>(rows_.row(from)[into]);
   const double share = std::clamp(similarity / patterns_[into].diagonal, 0.0, 1.0);
   const std::vector<Coefficient> moved = patterns_[from].values;
-  patterns_[into].cap += patterns_[from].cap;
   for (const Coefficient& each : moved) add(into, each.label, share * each.value);
   remove(from);
+  Pattern& pattern = patterns_[into];
+  double most = 0;  // by which bounds are kept
+  for (const Coefficient& each : pattern.values) {
+    const bool counts = loss_ == DualLoss::crammer_singer || each.label != pattern.label;
+    if (counts) most = std::max(most, std::abs(each.value));
+  }
+  if (!bounded || most <= pattern.cap) return;
+  std::vector<double> scaled(n_classes_, 0.0);
+  for (const Coefficient& each : pattern.values) {
+    scaled[each.label] = std::clamp(each.value * (pattern.cap / most), lower(pattern, each.label),
+                                    upper(pattern, each.label));
+  }
+  restore(into, scaled, std::vector<double>(n_classes_, 0.0));
 }
 
 Slot SupportSet::oldest_support() const {

@@ -250,7 +250,8 @@ TEST("sweeps close the gap, and all ways to hold rows end at one dual") {
       CHECK(seen.loss == 0);
       RowSweeps sweeps(set, SupportSet::Scope::all, 1);
       double violation = 1;
-      for (int i = 0; i < 2000 && violation > 1e-7; ++i) violation = sweeps.sweep(1e-9).violation;
+      for (int i = 0; i < 2000 && violation > 1e-7; ++i)
+        violation = sweeps.sweep(1e-9, ~0ull).violation;
       CHECK(set.gap().gap >= -1e-6);
       CHECK(set.gap().gap <= 1e-3);
       duals.push_back(set.gap().dual);
@@ -269,10 +270,10 @@ TEST("working sets end at the optimum of all classes") {
     all.admit(full, 0, 90);
     RowSweeps of_all(full, SupportSet::Scope::all, 1),
         of_cut(cut, SupportSet::Scope::working_set, 1);
-    for (int i = 0; i < 500; ++i) of_all.sweep(1e-9);
+    for (int i = 0; i < 500; ++i) of_all.sweep(1e-9, ~0ull);
     for (int pass = 0; pass < 50; ++pass) {
       add_constraints(cut, some.order, 0, some.labels, some.caps, 1e-6);
-      for (int i = 0; i < 100; ++i) of_cut.sweep(1e-9);
+      for (int i = 0; i < 100; ++i) of_cut.sweep(1e-9, ~0ull);
     }
     CHECK_NEAR(cut.gap().dual, full.gap().dual, 1e-3);
     check_feasible(cut);
@@ -311,7 +312,7 @@ TEST("operations that are switched off are not done") {
 TEST("a budget is kept by all learners, and what is left is a machine") {
   for (const bool merges : {false, true}) {
     const Case policy(merges ? "merge" : "drop");
-    const Budget budget{20, merges};
+    const Budget budget{20, merges, true};
     Problem problem(300, 3, 27);
     SupportSet set = problem.make_set(DualLoss::crammer_singer);
     LaRank solver(set, {}, budget, 3);
@@ -325,7 +326,7 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
     for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
       Problem again(300, 3, 27);
       SupportSet other = again.make_set(DualLoss::crammer_singer, 1 << 20, 0.5);
-      OnlineLearner learner(other, rule, false, budget);
+      OnlineLearner learner(other, rule, false, {20, merges, false});
       learner.take(again.order, 0, again.labels, again.caps);
       CHECK(other.supports().size() <= 20);
       CHECK(learner.rows_seen == 300);

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,6 +38,14 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
+
+    def _fitted_copy(self, attributes: dict[str, Any]) -> Self:
+        """Return a machine of the same parameters, with these attributes."""
+        machine: Self = clone(self)
+        names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
+        machine.__dict__.update({name: vars(self)[name] for name in names})
+        machine.__dict__.update(attributes)
+        return machine
 
     @abstractmethod
     def _readout(self) -> Readout:

@@ -83,14 +83,23 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         return canonical_rows(X), labels, weights, each
 
     def _row_weights(
-        self, X: Rows, labels: npt.NDArray[np.intp], sample_weight: Any, y: Array
+        self,
+        X: Rows,
+        labels: npt.NDArray[np.intp],
+        sample_weight: Any,
+        y: Array,
+        *,
+        some: bool = True,
     ) -> tuple[Array, Array]:
-        """Return the weights of rows, and these times C and the weights of the classes."""
+        """Return the weights of rows, and these times C and the weights of the classes.
+
+        With ``some`` it is an error if all are zero.
+        """
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
+        if some and not weights.any():
             raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
         each = self._cap() * weights * self._class_weights(y, labels, weights)[labels]
-        if not each.any():
+        if some and not each.any():
             raise ValueError(
                 "class_weight and sample_weight leave every row without weight; there is nothing "
                 "to learn from."

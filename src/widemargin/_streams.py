@@ -7,10 +7,10 @@ learn a row.
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from widemargin._kernel_machine import KernelMachine
 from widemargin._machines import two_as_one
 from widemargin._parameters import check_choice, check_integer, check_real
 from widemargin._rows import canonical_rows, rows_like
-from widemargin.kernels import Kernel, Precomputed, Rows
+from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
 from widemargin.solvers.dual import DualMachine, Supports
@@ -34,6 +34,9 @@ from widemargin.solvers.larank import take
 Array: TypeAlias = npt.NDArray[Any]
 
 BUDGET_POLICIES = ("drop", "merge")
+
+# Parameters that coefficients depend on: another value needs another machine.
+_LASTING = ("kernel", "gamma", "degree", "coef0", "loss", "margin", "average")
 
 
 @dataclass
@@ -45,6 +48,8 @@ class Stream:
     like: Rows  # no rows, of the form and dtype that all rows have
     rows_seen: int
     kept: Rows  # rows by slot
+    parameters: dict[str, Any]  # of the estimator, when it was made
+    lock: Any = field(default_factory=Lock)  # one learns or looks at a time
 
     def learn(self, rows: Rows, labels: npt.NDArray[np.intp], caps: Array) -> None:
         """Learn rows in their order."""
@@ -53,7 +58,9 @@ class Stream:
         try:
             take(self.machine, self.native, np.arange(batch.n_rows))
         finally:
+            self.machine.set.release_all()  # of rows that were admitted but not learned
             self.keep(rows, batch.first_id)
+            self.machine.let_go_of_batch()
 
     def keep(self, rows: Rows, first_id: int) -> None:
         """Remember the rows of the batch that are support patterns now."""
@@ -75,6 +82,19 @@ class Stream:
         if self.machine.keeps_rows:
             return self.machine.rows_in(supports.slots)
         return rows_like(self.kept[supports.slots], self.like)
+
+
+@functools.cache
+def _parameter_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of all parameters but those that are read at every call."""
+    read = ("C", "class_weight")
+    return tuple(name for name in kind._get_param_names() if name not in read)
+
+
+@functools.cache
+def _names_of_the_past(kind: Any) -> tuple[str, ...]:
+    """Return attributes that a further row makes untrue; model_ first, as it stands for all."""
+    return "model_", *sorted(kind._fitted_names - {"classes_"})
 
 
 def _learns_row_by_row(estimator: DualClassifier) -> bool:
@@ -105,7 +125,7 @@ class DualClassifier(KernelMachine):
         """Return the native solver that ``partial_fit`` goes by."""
 
     @abstractmethod
-    def _attributes_after(self, stream: Stream, supports: Supports) -> dict[str, Any]:
+    def _attributes_after(self, stream: Stream) -> dict[str, Any]:
         """Return what a fit leaves besides the model, after rows of a stream."""
 
     def _check_learns_row_by_row(self) -> None:
@@ -122,6 +142,10 @@ class DualClassifier(KernelMachine):
 
     def _check_stream_parameters(self) -> None:
         self._check_kernel_parameters()
+        if isinstance(self.kernel, AdaptiveRBF):
+            raise ValueError(
+                f"kernel={self.kernel!r} belongs to the basis it was learned with. Use 'rbf'."
+            )
         check_random_state(self.random_state)
         check_real("cache_size", self.cache_size, positive=True)
         if self.budget is not None:
@@ -131,6 +155,8 @@ class DualClassifier(KernelMachine):
     @available_if(_learns_row_by_row)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given: a batch, or one at a time.
+
+        Where it fails in the middle of a batch, the rows before are learned.
 
         Parameters
         ----------
@@ -149,30 +175,43 @@ class DualClassifier(KernelMachine):
         self : object
         """
         begun = "_stream" in self.__dict__ or hasattr(self, "model_")
-        rows, labels, caps = self._validate_batch(X, y, classes, sample_weight, begun)
-        with self._learning(rows) as stream:
-            stream.learn(rows_like_stream(rows, stream.like), labels, caps)
+        before = None if begun else dict(self.__dict__)
+        try:
+            rows, labels, caps = self._validate_batch(X, y, classes, sample_weight, begun)
+            stream = self._running_stream(rows)
+            with stream.lock:
+                kind: Any = type(self)
+                for name in _names_of_the_past(kind):
+                    self.__dict__.pop(name, None)
+                self._stream = stream
+                stream.learn(rows_like_stream(rows, stream.like), labels, caps)
+        except BaseException:
+            if before is not None:
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
         return self
 
-    @contextmanager
-    def _learning(self, rows: Rows) -> Iterator[Stream]:
-        """Give the stream that is alive, or a new one; a failure leaves what was learned before."""
-        stream = self.__dict__.get("_stream")
-        if stream is None:
-            stream = self._resume() if hasattr(self, "model_") else self._begin(rows)
-        try:
-            yield stream
-        except BaseException:
-            # Rows that were admitted but not learned; and attributes that are there stay valid.
-            stream.machine.set.release_all()
-            if "model_" in self.__dict__:
-                self.__dict__.pop("_stream", None)
-            elif "_stream" not in self.__dict__:
-                self.__dict__.pop("classes_", None)
-            raise
-        for name in (self._fitted_names | {"model_"}) - {"classes_"}:
-            self.__dict__.pop(name, None)
-        self._stream = stream
+    def _running_stream(self, rows: Rows) -> Stream:
+        """Return the stream that is alive, or a new one, which goes on from what is fitted."""
+        stream: Stream | None = self.__dict__.get("_stream")
+        parameters = self._stream_parameters()
+        if stream is not None and stream.parameters == parameters:
+            return stream
+        if stream is not None:
+            for name in _LASTING:
+                if name in parameters and parameters[name] != stream.parameters[name]:
+                    raise ValueError(
+                        f"{name} has changed from {stream.parameters[name]!r} to "
+                        f"{parameters[name]!r} in the middle of a stream, which cannot go on with "
+                        "it. Set it back, or begin anew with fit or a clone."
+                    )
+        return self._resume() if hasattr(self, "model_") else self._begin(rows)
+
+    def _stream_parameters(self) -> dict[str, Any]:
+        """Return all parameters but those that are read at every call."""
+        kind: Any = type(self)
+        return {name: self.__dict__[name] for name in _parameter_names(kind)}
 
     def _begin(self, rows: Rows) -> Stream:
         machine = self._make_machine(self._make_kernel(rows), rows)
@@ -190,22 +229,27 @@ class DualClassifier(KernelMachine):
         count, rows_seen = rows.shape[0], int(patterns["rows_seen"])
         # Names below those of rows to come.
         machine.use_batch(rows, patterns["labels"], patterns["caps"], first_id=rows_seen - count)
-        machine.restore(np.arange(count), patterns["coef"], patterns["earlier"])
+        machine.restore(np.arange(count), self._within_bounds(patterns), patterns["earlier"])
         stream = self._stream_of(machine, rows[:0], rows_seen)
         stream.keep(rows, rows_seen - count)
         return stream
+
+    def _within_bounds(self, patterns: dict[str, Any]) -> Array:
+        """Return coefficients that the bounds allow, where there are any."""
+        return np.asarray(patterns["coef"])
 
     def _stream_of(self, machine: DualMachine, like: Rows, rows_seen: int) -> Stream:
         seed = check_random_state(self.random_state).randint(1 << 31)
         learner = self._make_learner(machine, seed, rows_seen)
         kept = np.zeros((0, like.shape[1]), dtype=like.dtype)
-        return Stream(machine, learner, like, rows_seen, kept)
+        return Stream(machine, learner, like, rows_seen, kept, self._stream_parameters())
 
     def _validate_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, begun: bool
     ) -> tuple[Rows, npt.NDArray[np.intp], Array]:
         """Return rows, class numbers and caps; the first call sets classes_ and n_features_in_."""
-        if begun and classes is None and sample_weight is None and self._is_plain(X, y):
+        plain = begun and classes is None and sample_weight is None and self._is_plain(X, y)
+        if plain and self._is_checked():
             # The checks of scikit-learn take longer than learning a row.
             labels = self._numbers_of(np.asarray(y))
             return X, labels, self._caps_of(labels)
@@ -215,26 +259,26 @@ class DualClassifier(KernelMachine):
                 f"class_weight={self.class_weight!r} needs all rows at once, and partial_fit sees "
                 "a part. Give a dict, or sample_weight."
             )
-        before = dict(self.__dict__)
-        try:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                reset=not begun,
-            )
-            check_classification_targets(y)
-            self._set_classes(y, classes, begun)
-            labels = self._numbers_of(y)
-            caps = self._row_weights(X, labels, sample_weight, self.classes_)[1]
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=not begun,
+        )
+        check_classification_targets(y)
+        self._set_classes(y, classes, begun)
+        labels = self._numbers_of(y)
+        caps = self._row_weights(X, labels, sample_weight, self.classes_, some=False)[1]
         return canonical_rows(X), labels, caps
+
+    def _is_checked(self) -> bool:
+        """Whether parameters are those of the call before."""
+        stream = self.__dict__.get("_stream")
+        known = stream is not None and stream.parameters == self._stream_parameters()
+        return known and type(self._cap()) is float and 0 < self._cap() < np.inf
 
     def _is_plain(self, X: Any, y: Any) -> bool:
         return (
@@ -288,17 +332,17 @@ class DualClassifier(KernelMachine):
     def _publish(self) -> None:
         """Write down the attributes of the machine that is alive."""
         stream: Stream = self.__dict__["_stream"]
-        supports = stream.machine.supports()
-        self.__dict__.update(
-            self._model_attributes(
-                stream.machine.kernel,
-                stream.vectors(supports),
-                np.full(len(supports.ids), -1),
-                supports,
-                stream.rows_seen,
-            )
-        )
-        self.__dict__.update(self._attributes_after(stream, supports))
+        with stream.lock:
+            if "model_" in self.__dict__:
+                return  # by another thread
+            supports = stream.machine.supports()
+            indices = np.full(len(supports.ids), -1)
+            attributes = self._model_attributes(
+                stream.machine.kernel, stream.vectors(supports), indices, supports, stream.rows_seen
+            ) | self._attributes_after(stream)
+            model = attributes.pop("model_")
+            self.__dict__.update(attributes)
+            self.model_ = model  # the last: it says that all are there
 
     def _model_attributes(
         self,
@@ -337,7 +381,7 @@ class DualClassifier(KernelMachine):
         if lazy and "_stream" in self.__dict__ and "model_" not in self.__dict__:
             self._publish()
             return getattr(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)  # whose error says why
 
     def __getstate__(self) -> Any:
         hasattr(self, "model_")  # which writes the attributes down

@@ -9,7 +9,6 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -20,7 +19,7 @@ from widemargin._streams import DualClassifier, Stream
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import RBF, Kernel, Laplacian, Linear, Rows
 from widemargin.solvers.cutting_plane import CuttingPlane
-from widemargin.solvers.dual import DUAL_LOSSES, DualMachine, DualSolver, Supports, Watch
+from widemargin.solvers.dual import DUAL_LOSSES, DualMachine, DualSolver, Watch
 from widemargin.solvers.full_gradient import FullGradient
 from widemargin.solvers.larank import LaRank
 
@@ -32,6 +31,7 @@ SOLVERS: dict[str, type[DualSolver]] = {
 
 _GAP_SHARE = 0.01  # of the objective, that the gap may be at the most where tol is None
 _PROBED_PATTERNS = 200
+_NOISY = 1e-3  # of the dual, that rounding of kernel values may change
 _INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no rounding error
 
 
@@ -146,8 +146,8 @@ default="rbf"
     n_iter_ : int
         Passes over the rows that were begun.
     stop_reason_ : str
-        Why the fit ended: "tol", "epochs", "max_seconds", "callback", "stuck" (no step improves the
-        machine, with a warning), or "partial_fit".
+        Why the fit ended: "tol", "epochs", "max_seconds", "callback", "interrupted", "stuck" (no
+        step improves the machine, with a warning), or "partial_fit".
     history_ : dict of ndarray
         The way there: ``epoch``, ``rows_seen``, ``seconds``, ``dual``, ``primal``, ``gap``,
         ``kernel_evaluations``, ``arg_max`` (searches for the worst class), ``support_vectors``,
@@ -292,11 +292,8 @@ default="rbf"
         except KeyboardInterrupt as stop:
             if not watch.history:
                 raise
-            last_good = clone(self)
-            names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
-            last_good.__dict__.update({name: vars(self)[name] for name in names})
-            last_good.__dict__.update(attributes_so_far())
-            raise Interrupted(self, last_good) from stop
+            watch.reason = "interrupted"
+            raise Interrupted(self, self._fitted_copy(attributes_so_far())) from stop
         attributes = attributes_so_far()
         progress.end(lambda: attributes)
         return attributes
@@ -330,7 +327,7 @@ default="rbf"
             "n_support_vectors_": int(machine.set.n_vectors),
         }
 
-    def _attributes_after(self, stream: Stream, supports: Supports) -> dict[str, Any]:
+    def _attributes_after(self, stream: Stream) -> dict[str, Any]:
         watch = Watch(stream.machine, None, self._gap_limit)
         watch.rows_seen, watch.epoch, watch.arg_max = stream.rows_seen, 1.0, stream.native.arg_max
         watch.record()
@@ -345,33 +342,54 @@ default="rbf"
         reason, gap = attributes["stop_reason_"], attributes["gap_"]
         lowest = _lowest_eigenvalue(machine.kernel, rows, attributes["basis_indices_"])
         if lowest < -_INDEFINITE:
-            warnings.warn(
+            self._warn(
                 "The kernel is not positive semi-definite: among the support patterns its matrix "
                 f"has an eigenvalue of {lowest:.2g} times the largest. The machine is a point that "
                 "no step improves, which need not be the best one, and gap_ bounds nothing.",
                 UserWarning,
-                stacklevel=1 + FRAMES_TO_CALLER,
             )
-        elif reason == "max_seconds":
-            warnings.warn(
-                f"The fit was ended by max_seconds={self.max_seconds:g}, at a duality gap of "
-                f"{gap:.3g}. The machine is the one it had come to.",
+        noise = _rounding_noise(machine.kernel, rows, attributes)
+        if noise > _NOISY * abs(attributes["dual_objective_"]):
+            self._warn(
+                "Kernel values are of single precision, and here so large that rounding alone may "
+                f"change the objective by about {noise:.2g}, so that gap_ says too little. Scale "
+                "the features, for example by sklearn.preprocessing.StandardScaler, or lower C.",
                 ConvergenceWarning,
-                stacklevel=1 + FRAMES_TO_CALLER,
             )
-        elif reason == "stuck" or (reason == "epochs" and not self._is_online()):
+        if attributes["n_basis_"] == 0:
+            self._warn(
+                "The machine has no support pattern: all scores are zero. Lower tau, or check "
+                "the weights.",
+                ConvergenceWarning,
+            )
+        reached = (
+            "and the duality gap was not computed"
+            if gap == np.inf
+            else f"at a duality gap of {gap:.3g}"
+        )
+        if reason == "max_seconds":
+            self._warn(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, {reached}. The machine "
+                "is the one it had come to.",
+                ConvergenceWarning,
+            )
+        elif reason == "epochs" and not self._is_online():
+            self._warn(
+                f"The fit ended after epochs={self.epochs}, {reached}. Raise epochs, or leave it "
+                "at None.",
+                ConvergenceWarning,
+            )
+        elif reason == "stuck" and lowest >= -_INDEFINITE:
             limit = self._gap_limit(attributes["objective_"])
-            warnings.warn(
-                f"The fit ended at a duality gap of {gap:.3g} where {limit:.3g} was asked for"
-                + (
-                    ": kernel values of single precision give no better. Raise tol, lower C, or "
-                    "check the scale of X."
-                    if reason == "stuck"
-                    else f" after epochs={self.epochs}. Raise epochs, or leave it at None."
-                ),
+            self._warn(
+                f"The fit ended {reached}, where {limit:.3g} was asked for: no step gains "
+                "anything that rounding does not undo. Raise tol, lower C, or scale the features.",
                 ConvergenceWarning,
-                stacklevel=1 + FRAMES_TO_CALLER,
             )
+
+    @staticmethod
+    def _warn(message: str, category: type[Warning]) -> None:
+        warnings.warn(message, category, stacklevel=3 + FRAMES_TO_CALLER)
 
     def _is_online(self) -> bool:
         return isinstance(self.solver, LaRank) or self.solver == LaRank.name
@@ -447,14 +465,32 @@ default="rbf"
             unlike = rows[indices[places]] != vectors[places]
             unlike = unlike.toarray() if sp.issparse(unlike) else unlike
             usable[places[unlike.any(axis=1)]] = False
-        labels = batch.labels[indices[usable]].astype(np.intp)
-        kept, caps = coef[usable], batch.caps[indices[usable]]
-        own = np.take_along_axis(kept, labels[:, np.newaxis], axis=1)[:, 0]
-        bounded = own if self.loss == "crammer_singer" else -kept.min(axis=1)
-        # A row whose class is another now, or that weighs less, fits the bounds no more.
-        rescaled = np.where(own > 0, caps / np.maximum(bounded, 1e-300), 0.0)
-        scale = np.minimum(1.0, rescaled)
-        machine.restore(indices[usable].astype(np.int64), scale[:, np.newaxis] * coef[usable])
+        rows_kept = indices[usable].astype(np.int64)
+        kept = self._scaled_to_bounds(coef[usable], batch.labels[rows_kept], batch.caps[rows_kept])
+        machine.restore(rows_kept, kept)
+
+    def _within_bounds(self, patterns: dict[str, Any]) -> Array:
+        return self._scaled_to_bounds(patterns["coef"], patterns["labels"], patterns["caps"])
+
+    def _scaled_to_bounds(self, coef: Array, labels: npt.NDArray[Any], caps: Array) -> Array:
+        """Return rows of coefficients, scaled down where they are beyond the bounds.
+
+        A row whose class is another now has none.
+        """
+        own = np.take_along_axis(coef, labels[:, np.newaxis].astype(np.intp), axis=1)[:, 0]
+        bounded = own if self.loss == "crammer_singer" else -coef.min(axis=1, initial=0.0)
+        most = np.where(own > 0, caps / np.maximum(bounded, np.finfo(np.float64).tiny), 0.0)
+        return np.asarray(np.minimum(1.0, most)[:, np.newaxis] * coef)
+
+
+def _rounding_noise(kernel: Kernel, rows: Rows, attributes: dict[str, Any]) -> float:
+    """Return about how much the objective owes to kernel values that are rounded."""
+    if isinstance(kernel, (RBF, Laplacian)) or attributes["n_basis_"] == 0:
+        return 0.0  # values of 1 at the most
+    diagonal = np.abs(kernel.diagonal(rows)[attributes["basis_indices_"]])
+    squares = np.square(attributes["_patterns"]["coef"]).sum(axis=1)
+    # Errors of either sign, evenly spread over half a unit in the last place.
+    return float(0.3 * np.finfo(np.float32).eps * (diagonal @ squares))
 
 
 def _lowest_eigenvalue(kernel: Kernel, rows: Rows, indices: npt.NDArray[np.intp]) -> float:

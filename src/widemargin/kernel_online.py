@@ -7,7 +7,6 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from widemargin import _native
@@ -96,17 +95,13 @@ class _OnlineClassifier(DualClassifier):
             except KeyboardInterrupt as stop:
                 if not history:
                     raise
-                last_good = clone(self)
-                names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
-                last_good.__dict__.update({name: vars(self)[name] for name in names})
-                last_good.__dict__.update(attributes_so_far())
-                raise Interrupted(self, last_good) from stop
+                raise Interrupted(self, self._fitted_copy(attributes_so_far())) from stop
             attributes = attributes_so_far()
         self.__dict__.update(attributes)
         progress.end(lambda: attributes)
         return self
 
-    def _attributes_after(self, stream: Stream, supports: Supports) -> dict[str, Any]:
+    def _attributes_after(self, stream: Stream) -> dict[str, Any]:
         record = {"epoch": 1, **_record(stream.machine, stream.native)}
         return {
             **_counts(stream.machine, stream.native),
@@ -167,7 +162,7 @@ class KernelPerceptron(_OnlineClassifier):
     ----------
     average : bool, default=True
         Whether the coefficients that predict are the mean over all rows seen, which generalises
-        better than the last ones.
+        better than the last ones. Once a ``budget`` is full they are the last ones, as it forgets.
 
     kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
 default="rbf"
@@ -294,7 +289,9 @@ default="rbf"
         return 1.0
 
     def _coefficients(self, supports: Supports, rows_seen: int) -> Array:
-        if not self.average or rows_seen == 0:
+        # A mean over all rows would count new patterns for little, and those that are gone not.
+        is_full = self.budget is not None and len(supports.ids) >= self.budget
+        if not self.average or rows_seen == 0 or is_full:
             return supports.coef
         return supports.coef - supports.earlier / rows_seen
 

@@ -8,7 +8,6 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -406,10 +405,7 @@ default="rbf"
         except KeyboardInterrupt as stop:
             if last_good is None:
                 raise
-            machine = clone(self)
-            names = {"classes_", "n_features_in_", "feature_names_in_"} & vars(self).keys()
-            machine.__dict__.update({name: vars(self)[name] for name in names})
-            machine.__dict__.update(self._learned_attributes(last_good()))
+            machine = self._fitted_copy(self._learned_attributes(last_good()))
             raise Interrupted(self, machine) from stop
         if learned.state.stopped_because == "not_finite":
             warnings.warn(

@@ -33,7 +33,8 @@ namespace widemargin {
 // The most patterns that may be kept, and what becomes of the oldest of more.
 struct Budget {
   std::size_t patterns = ~std::size_t{0};
-  bool merges = false;  // into the nearest of its class; else it is dropped
+  bool merges = false;       // into the nearest of its class; else it is dropped
+  bool keeps_bounds = true;  // whether coefficients have any
 
   void enforce(SupportSet& set) const;
 };
@@ -64,11 +65,8 @@ class LaRank {
   // Numbers of rows of the batch; the rest as SupportSet::admit.
   void take(std::span<const std::int64_t> rows, std::int64_t first_id,
             std::span<const std::int32_t> labels, std::span<const double> caps);
-  // Operations on support patterns alone.
-  void reprocess(std::size_t n_operations);
 
   const Counts& counts() const { return counts_; }
-  std::array<double, 3> rates() const { return rates_; }
 
  private:
   Operation draw();

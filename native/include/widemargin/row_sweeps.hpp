@@ -3,6 +3,10 @@
 // Problem      as SupportSet, of the rows and classes at hand
 // Step         (a sweep) all rows in random order; those whose violation is above a threshold are
 //              solved. The threshold follows the largest violation that the sweep before met.
+// Between      conjugate gradients of the coefficients that are strictly between their bounds,
+// until one
+//              meets its bound. Sweeps alone take for ever where rows are nearly dependent: a
+//              linear kernel, features of unlike scale, a large C.
 // Stops        it does not: the caller looks at violations and gap
 //
 // Source: Crammer and Singer, "On the Algorithmic Implementation of Multiclass Kernel-based Vector
@@ -26,20 +30,39 @@ class RowSweeps {
     double gain = 0;
     std::uint64_t solved = 0;
     std::uint64_t looked_at = 0;
+    bool is_over = false;
   };
 
   RowSweeps(SupportSet& set, SupportSet::Scope scope, std::uint64_t seed)
       : set_(&set), scope_(scope), random_(seed) {}
 
-  // Violations up to `tol` are left.
-  Result sweep(double tol);
+  // Goes on with the sweep that is under way, or begins one; violations up to `tol` are left. Ends
+  // once it has shifted so many columns of gradients; what was found is of the sweep so far. Rows
+  // must not come or go before it is over.
+  Result sweep(double tol, std::uint64_t most_shifts);
+  // Steps of conjugate gradients. Returns what they gain.
+  double conjugate_steps(std::uint64_t most_shifts);
 
  private:
+  // Classes of a support pattern whose coefficients may move either way; two or more.
+  struct FreeClasses {
+    Slot slot;
+    std::vector<std::uint32_t> classes;
+  };
+  void begin_sweep();
+  void list_free();
+  double find_residuals();
+
   SupportSet* set_;
   SupportSet::Scope scope_;
   std::mt19937_64 random_;
   std::vector<Slot> order_;
+  std::size_t next_ = 0;  // of the order
+  Result result_;
   double threshold_ = 0;
+  std::vector<FreeClasses> free_;
+  std::vector<double> residuals_;           // of all free classes
+  std::vector<double> direction_, change_;  // classes x slots
 };
 
 // What rows that are not held would add to the gap.

@@ -72,11 +72,19 @@ class SupportSet {
   // Moves all classes of the scope to their joint optimum; with `anew`, as if the row had no
   // coefficients yet, to which the result is added. Returns the gain.
   double solve_row(Slot slot, Scope scope, bool anew = false);
+  // Whether a coefficient is strictly between its bounds.
+  bool is_free(Slot slot, std::size_t c) const;
+  // What a move of coefficients would do to gradients: both classes x n_slots().
+  void gradient_change(std::span<const double> direction, std::span<double> change);
+  // Moves coefficients along a direction as far as it gains and the bounds allow; `change` as
+  // above. Returns the gain, and in `is_blocked` whether a bound was in the way.
+  double move_along(std::span<const double> direction, std::span<const double> change,
+                    bool& is_blocked);
   // Adds to coefficients, whatever the bounds.
   void add(Slot slot, std::size_t label, double change);
-  // Cap and coefficients of one row are added to those of another, which stands for both from now
-  // on, as far as it is alike.
-  void merge(Slot from, Slot into);
+  // Coefficients of one row are added to those of another, as far as it is alike; with `bounded`,
+  // these are then scaled down to its bounds.
+  void merge(Slot from, Slot into, bool bounded);
   // Gives the row coefficients, and their past.
   void restore(Slot slot, std::span<const double> values, std::span<const double> earlier);
 
@@ -92,6 +100,7 @@ class SupportSet {
   std::span<const Slot> supports() const { return supports_; }  // in the order they came
   std::span<const Coefficient> coefficients(Slot slot) const { return patterns_[slot].values; }
   std::size_t label(Slot slot) const { return patterns_[slot].label; }
+  double diagonal(Slot slot) const { return patterns_[slot].diagonal; }
   double cap(Slot slot) const { return patterns_[slot].cap; }
   double gradient(Slot slot, std::size_t c) const { return gradients_[c * capacity_ + slot]; }
   std::int64_t id(Slot slot) const { return patterns_[slot].id; }
@@ -100,6 +109,7 @@ class SupportSet {
   Slot nearest_support(Slot slot);
   std::vector<std::uint32_t>& working_set(Slot slot) { return patterns_[slot].working_set; }
   std::size_t n_vectors() const { return n_vectors_; }
+  std::uint64_t n_shifts() const { return n_shifts_; }  // passes over a column of gradients
   double dual() const { return dual_; }
   const KernelRows& kernel_rows() const { return rows_; }
   SlotKernel& kernel() { return *kernel_; }
@@ -169,6 +179,7 @@ class SupportSet {
   std::unordered_map<std::int64_t, Slot> slot_of_;
   std::uint64_t admitted_ = 0;
   std::size_t n_vectors_ = 0;
+  std::uint64_t n_shifts_ = 0;
   double dual_ = 0;
   // Room for one step.
   std::vector<std::uint32_t> classes_;

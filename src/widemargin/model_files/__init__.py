@@ -95,7 +95,10 @@ def save(estimator: Any, path: Path) -> None:
     >>> folder.cleanup()
     """
     document, tensors = _describe(estimator)
-    layout = sorted(tensors, key=lambda name: -tensors[name].itemsize)
+    # Those without a number last, by name: readers cannot tell where among others they lie.
+    layout = sorted(
+        tensors, key=lambda name: _place(name, tensors[name].size, -tensors[name].itemsize)
+    )
     arrays = [tensors[name] for name in layout]
     entries = [
         (name, TENSOR_TYPES[array.dtype.str], list(array.shape))
@@ -217,6 +220,10 @@ def _header(document: str, entries: list[Entry], arrays: list[Array]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
+def _place(name: str, size: int, order: int = 0) -> tuple[bool, int, str]:
+    return (False, order, "") if size else (True, 0, name)
+
+
 def _checksum(document: str, entries: list[Entry], arrays: list[Array]) -> str:
     """Return the checksum of all that ``load`` makes use of.
 
@@ -254,6 +261,7 @@ def _read_header(path: str) -> tuple[dict[str, str], list[Entry]]:
             metadata = file.metadata() or {}
             views = [(name, file.get_slice(name)) for name in file.offset_keys()]
             entries = [(name, view.get_dtype(), view.get_shape()) for name, view in views]
+            entries.sort(key=lambda entry: _place(entry[0], math.prod(entry[2])))
     except SafetensorError as error:
         raise ValueError(f"not a model file, or a truncated one ({error}).") from error
     if "widemargin" not in metadata or "checksum" not in metadata:

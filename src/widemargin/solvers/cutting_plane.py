@@ -26,6 +26,7 @@ from widemargin.solvers.dual import DualMachine, DualSolver, Watch
 _SHRINK = 0.25  # of epsilon, after a pass without new constraints
 _LEAST_EPSILON = 1e-7
 _MOST_IDLE = 3
+_MOST_SHIFTS = 20_000  # of one native call
 _ROUNDS = 10  # of a pass
 
 
@@ -105,7 +106,8 @@ class CuttingPlane(DualSolver):
     def _solve_working_sets(watch: Watch, sweeps: Any, epsilon: float) -> None:
         idle = 0  # sweeps without gain; the first may only have looked for large violations
         while idle < _MOST_IDLE and not watch.is_late():
-            violation, gain, _, _ = sweeps.sweep(epsilon / 2)
-            if violation <= epsilon:
+            violation, gain, _, is_over = sweeps.sweep(epsilon / 2, _MOST_SHIFTS)
+            if is_over and violation <= epsilon:
                 return
-            idle = 0 if gain > 0 else idle + 1
+            if is_over:
+                idle = 0 if gain > 0 else idle + 1

@@ -76,6 +76,15 @@ class CalledRows:
         self._where[slots] = np.arange(len(slots))
         self._first = len(slots)
 
+    def let_go_of_batch(self, slots: npt.NDArray[np.int64]) -> None:
+        """Copy what lives in the slots: the batch is its owner's to change."""
+        self._rows, self._diagonal = (
+            self._rows[self._where[slots]],
+            self._diagonal[self._where[slots]],
+        )
+        self._where[:] = 0
+        self._where[slots] = np.arange(len(slots))
+
     def put(self, slot: int, row: int) -> None:
         """Put a row of the batch into a slot."""
         if slot >= len(self._where):
@@ -87,7 +96,14 @@ class CalledRows:
         rows, others = self._where[left], self._where[right]
         basis = self._kernel.select(self._rows, others)
         values = self._kernel.single_block(self._rows[rows], basis)
-        return np.ascontiguousarray(values, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if not np.isfinite(single).all():
+            raise ValueError(
+                "The kernel has values that are not finite in single precision. Check the scale of "
+                "X, and the kernel."
+            )
+        return single
 
     def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
         """Return the rows in slots."""
@@ -225,17 +241,36 @@ class DualMachine:
         self, rows: npt.NDArray[np.int64], coef: Array, earlier: Array | None = None
     ) -> None:
         """Give rows of the batch these coefficients."""
-        for block in self.blocks(rows, 4096):
+        for block in self.blocks(rows, self._block_size()):
             self.set.admit(*self.arguments(block))
         slots = self.slots_of(self.batch.first_id + rows)
         past = np.zeros_like(coef) if earlier is None else earlier
         self.set.restore(slots, np.ascontiguousarray(coef), np.ascontiguousarray(past))
         self.set.release_all()
 
+    def hold_all(self) -> None:
+        """Hold all rows of the batch."""
+        self.set.begin_inspection()
+        try:
+            for block in self.blocks(np.arange(self.batch.n_rows), self._block_size()):
+                self.set.admit(*self.arguments(block))
+        finally:
+            self.set.end_inspection()
+
+    def _block_size(self) -> int:
+        """Return how many rows are compared with all that are held at once."""
+        n_slots: int = self.set.n_slots
+        return max(_BLOCK, min(1024, _BLOCK_ENTRIES // max(1, n_slots)))
+
     @property
     def keeps_rows(self) -> bool:
         """Whether the rows of support patterns can be had from the machine."""
         return self._called is not None
+
+    def let_go_of_batch(self) -> None:
+        """Look no more at the rows of the batch; support patterns stay."""
+        if self._called is not None:
+            self._called.let_go_of_batch(self.supports().slots)
 
     def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
         """Return the rows in slots, if the machine keeps them."""
@@ -256,9 +291,8 @@ class DualMachine:
         """
         self.set.begin_inspection()
         loss, largest = 0.0, 0.0
-        size = max(_BLOCK, min(1024, _BLOCK_ENTRIES // max(1, self.set.n_slots)))
         try:
-            for block in self.blocks(np.arange(self.batch.n_rows), size):
+            for block in self.blocks(np.arange(self.batch.n_rows), self._block_size()):
                 if watch.is_late():
                     return np.inf, np.inf
                 found, violation, _ = self.set.inspect(*self.arguments(block), keep_above)

@@ -15,7 +15,6 @@ gap is of all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,9 @@ _ROUGH = 0.05  # of the dual: gap of support patterns at which the other rows ar
 _INNER_SHARE = 0.5  # of the gap that is wanted, for rows that are held
 _LEAST_VIOLATION = 1e-10  # of scores, whose margin is 1
 _ROUND_SWEEPS = 10
+_SHIFTED_ENTRIES = 500_000_000  # gradients that one native call changes: some tenths of a second
+_SLOW = 0.95  # of the gap, that is left after a round of sweeps: time for something else
+_LEAST_SHARE, _LARGEST_SHARE = 0.5, 64.0
 _LEAST_GAIN = 1e-13  # of the dual, in a round of sweeps
 
 
@@ -50,8 +52,7 @@ class FullGradient(DualSolver):
 
     def solve(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
         """Move the machine until the watch says stop."""
-        for block in machine.blocks(np.arange(machine.batch.n_rows), 4096):
-            machine.set.admit(*machine.arguments(block))
+        machine.hold_all()
         polish(machine, watch, rng, shrinking=self.shrinking, holds_all=True)
 
 
@@ -68,11 +69,11 @@ def polish(
     ``holds_all`` says that all rows of the batch are held, and not only those that have
     coefficients.
     """
-    sweeps = _native.RowSweeps(machine.set, False, rng.randint(1 << 31))
+    sweeps = _Sweeps(machine, watch, rng)
     rough = not holds_all  # until all rows were seen it is not worth much to be exact
     while not watch.reason:
         watch.before_round()
-        done, stuck = _sweep(machine, watch, sweeps, 1.0 if holds_all else _INNER_SHARE, rough)
+        done, stuck = sweeps.round(1.0 if holds_all else _INNER_SHARE, rough)
         gap = machine.set.gap()[0] if holds_all else np.inf
         if (done or stuck) and not holds_all and not watch.reason:
             keep_above = machine.keep_above()
@@ -83,27 +84,58 @@ def polish(
             holds_all = machine.set.release_satisfied(machine.keep_above()) == 0
         if watch.is_small(gap):
             watch.reason = "tol"
-        elif stuck and gap < np.inf:
+        elif stuck and gap != np.inf:
             watch.reason = "stuck"
         elif watch.epochs is not None and watch.epoch >= watch.epochs:
             watch.reason = watch.reason or "epochs"
         watch.end_round(gap)
 
 
-def _sweep(
-    machine: DualMachine, watch: Watch, sweeps: Any, share: float, rough: bool
-) -> tuple[bool, bool]:
-    """Sweep a few times; return whether the gap of held rows is small, and if nothing moves."""
-    before = machine.set.dual
-    for _ in range(_ROUND_SWEEPS):
-        gap = machine.set.gap()[0]
-        if watch.is_small(gap / share) or (rough and gap <= _ROUGH * abs(machine.set.dual)):
-            return True, False
-        if watch.is_late() or (watch.epochs is not None and watch.epoch >= watch.epochs):
-            return False, False
-        violation, _, _, looked_at = sweeps.sweep(_LEAST_VIOLATION)
-        watch.arg_max += looked_at
-        watch.epoch += 1
-        if violation <= _LEAST_VIOLATION:
-            return False, True
-    return False, machine.set.dual - before <= _LEAST_GAIN * abs(before)
+class _Sweeps:
+    """Rounds of sweeps over the rows that are held, with conjugate gradients where they pay."""
+
+    def __init__(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
+        self._machine, self._watch = machine, watch
+        self._native = _native.RowSweeps(machine.set, False, rng.randint(1 << 31))
+        self._share = 0.0  # of the work of a round of sweeps, that conjugate steps may take
+        self._gap = np.inf  # after the last round
+
+    def round(self, share: float, rough: bool) -> tuple[bool, bool]:
+        """Sweep a few times; return whether the gap of held rows is small, and if nothing moves."""
+        state, watch = self._machine.set, self._watch
+        dual, shifts = state.dual, state.n_shifts
+        for _ in range(_ROUND_SWEEPS):
+            gap = state.gap()[0]
+            if watch.is_small(gap / share) or (rough and gap <= _ROUGH * abs(state.dual)):
+                return True, False
+            if watch.epochs is not None and watch.epoch >= watch.epochs:
+                return False, False
+            violation, is_over = self._sweep()
+            if not is_over:
+                return False, False
+            if violation <= _LEAST_VIOLATION or not np.isfinite(gap):
+                return False, True
+        self._step_conjugate(state.n_shifts - shifts)
+        return False, state.dual - dual <= _LEAST_GAIN * abs(dual)
+
+    def _sweep(self) -> tuple[float, bool]:
+        """Sweep once; return the largest violation, and whether there was the time."""
+        most = max(100, _SHIFTED_ENTRIES // max(1, self._machine.set.n_slots))
+        while not self._watch.is_late():
+            violation, _, looked_at, is_over = self._native.sweep(_LEAST_VIOLATION, most)
+            if is_over:
+                self._watch.arg_max += looked_at
+                self._watch.epoch += 1
+                return violation, True
+        return np.inf, False
+
+    def _step_conjugate(self, shifts: int) -> None:
+        """Take conjugate steps, the more the less the last rounds have done for the gap."""
+        gap, before = self._machine.set.gap()[0], self._gap
+        self._gap = gap
+        if gap > _SLOW * before:
+            self._share = min(2 * self._share + _LEAST_SHARE, _LARGEST_SHARE)
+        else:
+            self._share = self._share / 2 if self._share > _LEAST_SHARE else 0.0
+        if self._share > 0:
+            self._native.conjugate_steps(max(1, int(self._share * shifts)))
