@@ -7,7 +7,7 @@ namespace {
 
 // Costs, in multiply-adds of a step. Kernel values are computed in blocks, at several a cycle.
 constexpr double kFixedCost = 100;
-constexpr double kKernelShare = 0.5;
+constexpr double kKernelShare = 0.25;
 constexpr int kOptimizeAtOnce = 10;
 // Of a block, for which it pays to tell all kernel rows of those that stay; else they look it up.
 constexpr std::size_t kManyRows = 16;

@@ -112,6 +112,7 @@ void RowSweeps::begin_sweep() {
     std::swap(order_[left - 1], order_[draw_index(random_, left)]);
   }
   result_ = Result();
+  set_->find_lowest(lowest_);
 }
 
 RowSweeps::Result RowSweeps::sweep(double tol, std::uint64_t most_shifts) {
@@ -120,9 +121,13 @@ RowSweeps::Result RowSweeps::sweep(double tol, std::uint64_t most_shifts) {
   const std::uint64_t begun = set_->n_shifts();
   for (; next_ < order_.size() && set_->n_shifts() - begun < most_shifts; ++next_) {
     const Slot slot = order_[next_];
+    ++result_.looked_at;
+    // By what was lowest when the sweep began: to look at all classes of a row is to look all over
+    // memory. A row that comes to violate meanwhile has its turn in the next sweep.
+    const double most = set_->highest_to_raise(slot) - lowest_[slot];
+    if (!(most > std::min(threshold, result_.violation))) continue;
     const double violation = set_->worst_pair(slot, scope_, 0.0).violation;
     result_.violation = std::max(result_.violation, violation);
-    ++result_.looked_at;
     if (!(violation > threshold)) continue;
     result_.gain += set_->solve_row(slot, scope_);
     ++result_.solved;

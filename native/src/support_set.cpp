@@ -528,19 +528,59 @@ double SupportSet::loss_of(Slot slot) const {
 // primal - dual = sum_i cap_i loss_i - sum_ic beta_i(c) g_i(c), as |w|^2 = sum_ic beta_i(c) times
 // the score; every row's share is 0 or more.
 SupportSet::Gap SupportSet::gap() const {
+  std::vector<double> losses;
+  find_losses(losses);
   Gap result;
   for (std::size_t j = 0; j < patterns_.size(); ++j) {
-    const auto slot = static_cast<Slot>(j);
-    if (!patterns_[j].held) continue;
-    result.gap += loss_of(slot);
-    for (const Coefficient& each : patterns_[j].values) {
-      const double product = each.value * gradient(slot, each.label);
+    const Pattern& pattern = patterns_[j];
+    if (!pattern.held) continue;
+    result.gap += pattern.cap * losses[j];
+    for (const Coefficient& each : pattern.values) {
+      const double product = each.value * gradient(static_cast<Slot>(j), each.label);
       result.gap -= product;
       result.dual += 0.5 * product;
-      if (each.label == patterns_[j].label) result.dual += 0.5 * margin_ * each.value;
+      if (each.label == pattern.label) result.dual += 0.5 * margin_ * each.value;
     }
   }
   return result;
+}
+
+// Class by class, as gradients lie in memory.
+void SupportSet::find_losses(std::vector<double>& losses) const {
+  const std::size_t n = patterns_.size();
+  std::vector<double> own(n);
+  losses.assign(n, 0.0);
+  for (std::size_t j = 0; j < n; ++j) own[j] = gradient(static_cast<Slot>(j), patterns_[j].label);
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    const double* const column = gradients_.data() + c * capacity_;
+    if (loss_ == DualLoss::crammer_singer) {
+      for (std::size_t j = 0; j < n; ++j) losses[j] = std::max(losses[j], own[j] - column[j]);
+    } else {
+      for (std::size_t j = 0; j < n; ++j) losses[j] += std::max(0.0, own[j] - column[j]);
+    }
+  }
+}
+
+void SupportSet::find_lowest(std::vector<double>& lowest) const {
+  lowest.assign(patterns_.size(), kInfinity);
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    const double* const column = gradients_.data() + c * capacity_;
+    for (std::size_t j = 0; j < lowest.size(); ++j) lowest[j] = std::min(lowest[j], column[j]);
+  }
+}
+
+double SupportSet::highest_to_raise(Slot slot) const {
+  const Pattern& pattern = patterns_[slot];
+  double highest = -kInfinity;
+  if (value(pattern, pattern.label) < upper(pattern, pattern.label)) {
+    highest = gradient(slot, pattern.label);
+  }
+  for (const Coefficient& each : pattern.values) {
+    if (each.value < upper(pattern, each.label)) {
+      highest = std::max(highest, gradient(slot, each.label));
+    }
+  }
+  return highest;
 }
 
 }  // namespace widemargin

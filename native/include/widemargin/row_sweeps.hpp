@@ -57,7 +57,8 @@ class RowSweeps {
   SupportSet::Scope scope_;
   std::mt19937_64 random_;
   std::vector<Slot> order_;
-  std::size_t next_ = 0;  // of the order
+  std::size_t next_ = 0;        // of the order
+  std::vector<double> lowest_;  // gradient of each slot, as the sweep began
   Result result_;
   double threshold_ = 0;
   std::vector<FreeClasses> free_;

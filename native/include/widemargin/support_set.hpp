@@ -88,6 +88,10 @@ class SupportSet {
   // Gives the row coefficients, and their past.
   void restore(Slot slot, std::span<const double> values, std::span<const double> earlier);
 
+  // The lowest gradient of each slot, and the highest of classes that can go up: no pair of a row
+  // violates by more than their difference.
+  void find_lowest(std::vector<double>& lowest) const;
+  double highest_to_raise(Slot slot) const;
   // cap times the loss of the row by the scores as they are.
   double loss_of(Slot slot) const;
   Gap gap() const;
@@ -159,6 +163,7 @@ class SupportSet {
   void update_place(Slot slot);
   void make_room(std::size_t slots);
   void look_at_all();
+  void find_losses(std::vector<double>& losses) const;  // of all slots, caps apart
   Slot free_slot();
 
   SlotKernel* kernel_;
