@@ -8,6 +8,7 @@ learn a row.
 from __future__ import annotations
 
 import functools
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from threading import Lock
@@ -214,6 +215,14 @@ class DualClassifier(KernelMachine):
         return {name: self.__dict__[name] for name in _parameter_names(kind)}
 
     def _begin(self, rows: Rows) -> Stream:
+        named = isinstance(self.kernel, str) and self.kernel != "linear"
+        if named and isinstance(self.gamma, str) and rows.shape[0] == 1:
+            warnings.warn(
+                "gamma='scale' is taken from the first call of partial_fit, which has one row. "
+                "Give gamma a number, or begin with a batch.",
+                UserWarning,
+                stacklevel=4,
+            )
         machine = self._make_machine(self._make_kernel(rows), rows)
         return self._stream_of(machine, rows[:0], 0)
 

@@ -158,6 +158,17 @@ def test_rows_without_weight_change_nothing(learner):
     assert machine.dual_coef_.shape == before.shape
 
 
+@every_learner
+def test_a_width_from_a_single_row_is_told(learner):
+    X, y = overlapping_classes(20, 3, seed=14)
+    with pytest.warns(UserWarning, match="has one row") as caught:
+        clone(learner).set_params(gamma="scale").partial_fit(X[:1], y[:1], classes=range(3))
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(learner).set_params(gamma="scale").partial_fit(X, y)
+
+
 def test_what_is_not_there_says_why():
     for estimator, name, why in (
         (KernelClassifier(solver="full_gradient"), "partial_fit", "learns by solver='larank'"),
