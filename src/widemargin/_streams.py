@@ -339,19 +339,18 @@ class DualClassifier(KernelMachine):
         return labels
 
     def _publish(self) -> None:
-        """Write down the attributes of the machine that is alive."""
+        """Write down the attributes of the machine that is alive; its lock must be held."""
+        if "model_" in self.__dict__:
+            return  # by another thread
         stream: Stream = self.__dict__["_stream"]
-        with stream.lock:
-            if "model_" in self.__dict__:
-                return  # by another thread
-            supports = stream.machine.supports()
-            indices = np.full(len(supports.ids), -1)
-            attributes = self._model_attributes(
-                stream.machine.kernel, stream.vectors(supports), indices, supports, stream.rows_seen
-            ) | self._attributes_after(stream)
-            model = attributes.pop("model_")
-            self.__dict__.update(attributes)
-            self.model_ = model  # the last: it says that all are there
+        supports = stream.machine.supports()
+        indices = np.full(len(supports.ids), -1)
+        attributes = self._model_attributes(
+            stream.machine.kernel, stream.vectors(supports), indices, supports, stream.rows_seen
+        ) | self._attributes_after(stream)
+        model = attributes.pop("model_")
+        self.__dict__.update(attributes)
+        self.model_ = model  # the last: it says that all are there
 
     def _model_attributes(
         self,
@@ -388,14 +387,20 @@ class DualClassifier(KernelMachine):
         # Only for what is not there: attributes of a machine that is alive, but not written down.
         lazy = name == "model_" or name in type(self)._fitted_names
         if lazy and "_stream" in self.__dict__ and "model_" not in self.__dict__:
-            self._publish()
+            with self.__dict__["_stream"].lock:
+                self._publish()
             return getattr(self, name)
         return object.__getattribute__(self, name)  # whose error says why
 
     def __getstate__(self) -> Any:
-        hasattr(self, "model_")  # which writes the attributes down
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_stream"}
+        stream: Stream | None = self.__dict__.get("_stream")
+        if stream is None:
+            return super().__getstate__()
+        with stream.lock:
+            self._publish()
+            state = dict(super().__getstate__())
+        del state["_stream"]
+        return state
 
     def _readout(self) -> Readout:
         return Readout(self.classes_, kind="binary" if len(self.classes_) == 2 else "multiclass")
