@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kFlat = 1e-10;  // curvature times cap: a row that can change its own score by no
                                  // more than this is moved to its bounds at once
-constexpr double kNothing = 1e-12;    // of its cap, below which a coefficient is rounding error
+constexpr double kNothing = 1e-12;    // of a step: what it leaves below this is rounding error
 constexpr std::size_t kManyRows = 8;  // for which the call of a vector loop is worth it
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

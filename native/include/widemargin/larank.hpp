@@ -46,10 +46,10 @@ class LaRank {
  public:
   enum Operation : std::size_t { kNew, kOld, kOptimize };
   struct Settings {
-    double tau = 0.1;          // violations that are no larger are left
-    double kappa = 1e-6;       // of its cap, that a coefficient must be away from its bound to move
-    double least_odds = 0.05;  // the paper's eta, which it does not give
-    double forgetting = 0.05;  // the paper's mu
+    double tau = 0.1;     // violations that are no larger are left
+    double kappa = 1e-6;  // of a row's largest coefficient, that one must be off its bound to move
+    double least_odds = 0.05;    // the paper's eta, which it does not give
+    double forgetting = 0.05;    // the paper's mu
     std::size_t candidates = 5;  // patterns that are looked at for a step
     std::array<bool, 3> allowed = {true, true, true};
   };

@@ -101,7 +101,7 @@ class SupportSet {
   std::size_t n_slots() const { return patterns_.size(); }
   bool is_held(Slot slot) const { return patterns_[slot].held; }
   bool is_support(Slot slot) const { return patterns_[slot].place != kNowhere; }
-  std::span<const Slot> supports() const { return supports_; }  // in the order they came
+  std::span<const Slot> supports() const { return supports_; }  // in no order
   std::span<const Coefficient> coefficients(Slot slot) const { return patterns_[slot].values; }
   std::size_t label(Slot slot) const { return patterns_[slot].label; }
   double diagonal(Slot slot) const { return patterns_[slot].diagonal; }
@@ -156,8 +156,8 @@ class SupportSet {
   static double earlier(const Pattern& pattern, std::size_t c);
   void put(Slot slot, std::size_t c, double value, double earlier);
   void list_classes(const Pattern& pattern, Scope scope, std::vector<std::uint32_t>& classes) const;
-  // beta_slot(c) += change for several classes: values, then gradients of all rows. A value within
-  // rounding of a bound is put on it by the caller.
+  // beta_slot(c) += change, and with it the gradients of all rows. `exact` is the new value: the
+  // caller puts it on a bound where it is within rounding of one.
   void shift(Slot slot, std::size_t c, double change, double exact);
   void drop_residue(Slot slot);
   void update_place(Slot slot);

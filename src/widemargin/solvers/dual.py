@@ -116,7 +116,7 @@ class CalledRows:
 
 @dataclass(frozen=True)
 class Supports:
-    """What predicts: the support patterns of a machine, oldest first."""
+    """What predicts: the support patterns of a machine, in the order of their names."""
 
     slots: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int64]

@@ -40,7 +40,8 @@ class LaRank(DualSolver):
         Violations of the margin that are no larger are left as they are. Smaller ones give more
         support patterns, and take longer, for a dual that is a little larger after one pass.
     kappa : float, default=1e-6
-        Coefficients that are nearer to their bound than this, as a share of C, do not move there.
+        Coefficients that are nearer to their bound than this, as a share of the largest of their
+        row, do not move there.
     eta : float, default=0.05
         Least odds of an operation. 0 lets one die out.
     mu : float, default=0.05
