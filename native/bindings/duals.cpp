@@ -18,24 +18,66 @@ using RowNumbers = Array1<const std::int64_t>;
 using Labels = Array1<const std::int32_t>;
 using Caps = Array1<const double>;
 
-// Keeps the rows alive that it points to.
-struct HeldSlots : DenseSlots {
-  using DenseSlots::DenseSlots;
-  nb::object batch;
+// Native objects point to others, and some call functions of Python, which may in turn refer to who
+// owns the object. What they keep alive is a member, so that Python's garbage collector sees it:
+// nb::keep_alive would hide it, and circles would never be freed. A circle always goes through an
+// object of Python's own, which the collector clears; so there is no tp_clear here, and no pointer
+// is ever left without what it points to.
+template <class Native>
+struct Keeping : Native {
+  using Native::Native;
+  nb::object kept;
 };
+
+using HeldSlots = Keeping<DenseSlots>;  // keeps the rows that it points to
+using HeldSet = Keeping<SupportSet>;    // keeps its kernel
+
+struct PythonSlots : CalledSlots {
+  // Functions of Python: put(slot, row), values(left slots, right slots) -> array, diagonal(slot).
+  PythonSlots(nb::callable put, nb::callable values, nb::callable diagonal, std::size_t products);
+  nb::callable put, values, diagonal;
+};
+
+template <class Native>
+int visit_kept(const Keeping<Native>& self, visitproc visit, void* arg) {
+  Py_VISIT(self.kept.ptr());
+  return 0;
+}
+
+int visit_kept(const PythonSlots& self, visitproc visit, void* arg) {
+  Py_VISIT(self.put.ptr());
+  Py_VISIT(self.values.ptr());
+  Py_VISIT(self.diagonal.ptr());
+  return 0;
+}
+
+template <class Native>
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  // The collector may come while the object is still being made.
+  return nb::inst_ready(self) ? visit_kept(*nb::inst_ptr<Native>(self), visit, arg) : 0;
+}
+
+// For classes that keep Python objects alive.
+template <class Native>
+nb::type_slots collected() {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse<Native>)},
+                                {0, nullptr}};
+  return nb::type_slots(slots);
+}
 
 template <class Rows>
 void use_dense(HeldSlots& slots, Array2<const Rows> rows, nb::object owner) {
   require(rows.shape(1) == slots.features(), "rows have other features than the slots");
   slots.use_batch(as_matrix(rows));
-  slots.batch = std::move(owner);
+  slots.kept = std::move(owner);
 }
 
 template <class T>
 void use_sparse(HeldSlots& slots, const CsrArrays<T>& rows, nb::object owner) {
   require(rows.columns == slots.features(), "rows have other features than the slots");
   slots.use_batch(rows.view());
-  slots.batch = std::move(owner);
+  slots.kept = std::move(owner);
 }
 
 nb::object as_numpy(std::span<const Slot> slots) {
@@ -46,30 +88,32 @@ nb::object as_numpy(std::span<const Slot> slots) {
       nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(values->data(), {values->size()}, owner));
 }
 
-// Functions of Python: put(slot, row), values(left slots, right slots) -> array, diagonal(slot).
-void make_called_slots(CalledSlots* self, nb::callable put, nb::callable values,
-                       nb::callable diagonal, std::size_t products) {
-  new (self) CalledSlots(
-      [put](Slot slot, std::size_t row) {
-        nb::gil_scoped_acquire locked;
-        put(slot, row);
-      },
-      [values](std::span<const Slot> left, std::span<const Slot> right, float* out,
-               std::size_t stride) {
-        nb::gil_scoped_acquire locked;
-        const auto block = nb::cast<Array2<const float>>(values(as_numpy(left), as_numpy(right)));
-        require(block.shape(0) == left.size() && block.shape(1) == right.size(),
-                "kernel values have the wrong shape");
-        for (std::size_t i = 0; i < left.size(); ++i) {
-          std::copy_n(block.data() + i * right.size(), right.size(), out + i * stride);
-        }
-      },
-      [diagonal](Slot slot) {
-        nb::gil_scoped_acquire locked;
-        return nb::cast<double>(diagonal(slot));
-      },
-      products);
-}
+PythonSlots::PythonSlots(nb::callable put_row, nb::callable block, nb::callable with_itself,
+                         std::size_t products)
+    : CalledSlots(
+          [this](Slot slot, std::size_t row) {
+            nb::gil_scoped_acquire locked;
+            put(slot, row);
+          },
+          [this](std::span<const Slot> left, std::span<const Slot> right, float* out,
+                 std::size_t stride) {
+            nb::gil_scoped_acquire locked;
+            const auto found =
+                nb::cast<Array2<const float>>(values(as_numpy(left), as_numpy(right)));
+            require(found.shape(0) == left.size() && found.shape(1) == right.size(),
+                    "kernel values have the wrong shape");
+            for (std::size_t i = 0; i < left.size(); ++i) {
+              std::copy_n(found.data() + i * right.size(), right.size(), out + i * stride);
+            }
+          },
+          [this](Slot slot) {
+            nb::gil_scoped_acquire locked;
+            return nb::cast<double>(diagonal(slot));
+          },
+          products),
+      put(std::move(put_row)),
+      values(std::move(block)),
+      diagonal(std::move(with_itself)) {}
 
 DualLoss loss_by_name(const std::string& name) {
   require(name == "crammer_singer" || name == "weston_watkins", "no such loss");
@@ -94,7 +138,20 @@ void check_rows(const SupportSet& set, const RowNumbers& rows, const Labels& lab
   }
 }
 
-void export_supports(const SupportSet& set, Array1<std::int64_t> slots, Array1<std::int64_t> ids,
+// Row i of both arrays: the coefficients of a slot, and what their average is made of.
+void write_coefficients(const SupportSet& set, Slot slot, std::size_t i, Array2<double>& values,
+                        Array2<double>& earlier) {
+  double* const value = values.data() + i * set.n_classes();
+  double* const before = earlier.data() + i * set.n_classes();
+  std::fill_n(value, set.n_classes(), 0.0);
+  std::fill_n(before, set.n_classes(), 0.0);
+  for (const auto& each : set.coefficients(slot)) {
+    value[each.label] = each.value;
+    before[each.label] = each.earlier;
+  }
+}
+
+void export_supports(const HeldSet& set, Array1<std::int64_t> slots, Array1<std::int64_t> ids,
                      Array1<std::int32_t> labels, Array1<double> caps, Array2<double> values,
                      Array2<double> earlier) {
   const auto supports = set.supports();
@@ -109,20 +166,13 @@ void export_supports(const SupportSet& set, Array1<std::int64_t> slots, Array1<s
     ids.data()[i] = set.id(slot);
     labels.data()[i] = static_cast<std::int32_t>(set.label(slot));
     caps.data()[i] = set.cap(slot);
-    double* const value = values.data() + i * set.n_classes();
-    double* const before = earlier.data() + i * set.n_classes();
-    std::fill_n(value, set.n_classes(), 0.0);
-    std::fill_n(before, set.n_classes(), 0.0);
-    for (const auto& each : set.coefficients(slot)) {
-      value[each.label] = each.value;
-      before[each.label] = each.earlier;
-    }
+    write_coefficients(set, slot, i, values, earlier);
   }
 }
 
 void bind_slots(nb::module_& m) {
   nb::class_<SlotKernel>(m, "SlotKernel");
-  nb::class_<HeldSlots, SlotKernel>(m, "DenseSlots")
+  nb::class_<HeldSlots, SlotKernel>(m, "DenseSlots", collected<HeldSlots>())
       .def(
           "__init__",
           [](HeldSlots* self, const AnyKernel& kernel, Array1<const double> origin) {
@@ -133,25 +183,26 @@ void bind_slots(nb::module_& m) {
       .def("use_batch", &use_dense<double>, "rows"_a.noconvert(), "owner"_a)
       .def("use_batch", &use_sparse<float>, "rows"_a, "owner"_a)
       .def("use_batch", &use_sparse<double>, "rows"_a, "owner"_a);
-  nb::class_<CalledSlots, SlotKernel>(m, "CalledSlots")
-      .def("__init__", &make_called_slots, "put"_a, "values"_a, "diagonal"_a,
-           "products_per_value"_a);
+  nb::class_<PythonSlots, SlotKernel>(m, "CalledSlots", collected<PythonSlots>())
+      .def(nb::init<nb::callable, nb::callable, nb::callable, std::size_t>(), "put"_a, "values"_a,
+           "diagonal"_a, "products_per_value"_a);
 }
 
 void bind_support_set(nb::module_& m) {
-  nb::class_<SupportSet>(m, "SupportSet")
+  nb::class_<HeldSet>(m, "SupportSet", collected<HeldSet>())
       .def(
           "__init__",
-          [](SupportSet* self, SlotKernel& kernel, std::size_t n_classes, const std::string& loss,
-             double margin, std::size_t cache_bytes, int n_threads) {
-            new (self)
-                SupportSet(kernel, n_classes, loss_by_name(loss), margin, cache_bytes, n_threads);
+          [](HeldSet* self, nb::object kernel, std::size_t n_classes, const std::string& loss,
+             double margin, double offset, std::size_t cache_bytes, int n_threads) {
+            new (self) HeldSet(nb::cast<SlotKernel&>(kernel), n_classes, loss_by_name(loss), margin,
+                               offset, cache_bytes, n_threads);
+            self->kept = std::move(kernel);
           },
-          "kernel"_a, "n_classes"_a, "loss"_a, "margin"_a, "cache_bytes"_a, "n_threads"_a,
-          nb::keep_alive<1, 2>())
+          "kernel"_a, "n_classes"_a, "loss"_a, "margin"_a, "offset"_a, "cache_bytes"_a,
+          "n_threads"_a)
       .def(
           "admit",
-          [](SupportSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps) {
+          [](HeldSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps) {
             check_rows(set, rows, labels, caps);
             std::vector<Slot> slots;
             {
@@ -164,7 +215,7 @@ void bind_support_set(nb::module_& m) {
           "rows"_a.noconvert(), "first_id"_a, "labels"_a.noconvert(), "caps"_a.noconvert())
       .def(
           "inspect",
-          [](SupportSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps,
+          [](HeldSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps,
              double keep_above) {
             check_rows(set, rows, labels, caps);
             Inspection found;
@@ -179,7 +230,7 @@ void bind_support_set(nb::module_& m) {
           "keep_above"_a)
       .def(
           "add_constraints",
-          [](SupportSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps,
+          [](HeldSet& set, RowNumbers rows, std::int64_t first_id, Labels labels, Caps caps,
              double epsilon) {
             check_rows(set, rows, labels, caps);
             nb::gil_scoped_release unlocked;
@@ -190,10 +241,13 @@ void bind_support_set(nb::module_& m) {
           "epsilon"_a)
       .def("begin_inspection", &SupportSet::begin_inspection)
       .def("end_inspection", &SupportSet::end_inspection)
-      .def("release_satisfied", &release_satisfied, "keep_above"_a)
+      .def(
+          "release_satisfied",
+          [](HeldSet& set, double keep_above) { return release_satisfied(set, keep_above); },
+          "keep_above"_a)
       .def(
           "restore",
-          [](SupportSet& set, RowNumbers slots, Array2<const double> values,
+          [](HeldSet& set, RowNumbers slots, Array2<const double> values,
              Array2<const double> earlier) {
             require(values.shape(0) == slots.shape(0) && earlier.shape(0) == slots.shape(0) &&
                         values.shape(1) == set.n_classes() && earlier.shape(1) == set.n_classes(),
@@ -209,33 +263,48 @@ void bind_support_set(nb::module_& m) {
           "slots"_a.noconvert(), "values"_a.noconvert(), "earlier"_a.noconvert())
       .def(
           "find",
-          [](const SupportSet& set, RowNumbers ids, Array1<std::int64_t> slots) {
+          [](const HeldSet& set, RowNumbers ids, Array1<std::int64_t> slots) {
             require(ids.shape(0) == slots.shape(0), "ids and slots differ in length");
             for (std::size_t i = 0; i < ids.shape(0); ++i)
               slots.data()[i] = set.find(ids.data()[i]);
           },
           "ids"_a.noconvert(), "slots"_a.noconvert())
-      .def("release_all", &release_all)
+      .def("release_all", [](HeldSet& set) { release_all(set); })
+      .def("take_changed", [](HeldSet& set) { return as_numpy(set.take_changed()); })
+      .def(
+          "coefficients",
+          [](const HeldSet& set, RowNumbers slots, Array2<double> values, Array2<double> earlier) {
+            require(values.shape(0) == slots.shape(0) && earlier.shape(0) == slots.shape(0) &&
+                        values.shape(1) == set.n_classes() && earlier.shape(1) == set.n_classes(),
+                    "arrays have the wrong shape");
+            for (std::size_t i = 0; i < slots.shape(0); ++i) {
+              require(
+                  slots.data()[i] >= 0 && static_cast<std::size_t>(slots.data()[i]) < set.n_slots(),
+                  "no such slot");
+              write_coefficients(set, static_cast<Slot>(slots.data()[i]), i, values, earlier);
+            }
+          },
+          "slots"_a.noconvert(), "values"_a.noconvert(), "earlier"_a.noconvert())
       .def("export_supports", &export_supports, "slots"_a.noconvert(), "ids"_a.noconvert(),
            "labels"_a.noconvert(), "caps"_a.noconvert(), "values"_a.noconvert(),
            "earlier"_a.noconvert())
       .def("gap",
-           [](const SupportSet& set) {
+           [](const HeldSet& set) {
              const SupportSet::Gap found = set.gap();
              return nb::make_tuple(found.gap, found.dual);
            })
-      .def_prop_ro("n_supports", [](const SupportSet& set) { return set.supports().size(); })
+      .def_prop_ro("n_supports", [](const HeldSet& set) { return set.supports().size(); })
       .def_prop_ro("n_vectors", &SupportSet::n_vectors)
       .def_prop_ro("n_slots", &SupportSet::n_slots)
       .def_prop_ro("dual", &SupportSet::dual)
       .def_prop_ro("kernel_evaluations",
-                   [](const SupportSet& set) { return set.kernel_rows().computed(); })
+                   [](const HeldSet& set) { return set.kernel_rows().computed(); })
       .def_prop_ro("n_shifts", &SupportSet::n_shifts);
 }
 
 template <class Solver>
-void take(Solver& solver, const SupportSet& set, RowNumbers rows, std::int64_t first_id,
-          Labels labels, Caps caps) {
+void take(Solver& solver, const HeldSet& set, RowNumbers rows, std::int64_t first_id, Labels labels,
+          Caps caps) {
   check_rows(set, rows, labels, caps);
   nb::gil_scoped_release unlocked;
   solver.take(as_span(rows), first_id, as_span(labels), as_span(caps));
@@ -252,38 +321,45 @@ Budget make_budget(std::int64_t patterns, bool merges, bool keeps_bounds) {
 }  // namespace
 
 void bind_duals(nb::module_& m) {
+  using HeldLaRank = Keeping<LaRank>;  // solvers keep the set that they move
+  using HeldSweeps = Keeping<RowSweeps>;
+  using HeldLearner = Keeping<OnlineLearner>;
   bind_slots(m);
   bind_support_set(m);
-  nb::class_<LaRank>(m, "LaRank")
+  nb::class_<HeldLaRank>(m, "LaRank", collected<HeldLaRank>())
       .def(
           "__init__",
-          [](LaRank* self, SupportSet& set, double tau, double kappa, double eta, double mu,
+          [](HeldLaRank* self, nb::object set, double tau, double kappa, double eta, double mu,
              std::size_t candidates, bool old, bool optimize, std::int64_t budget, bool merges,
              std::uint64_t seed) {
-            new (self) LaRank(set, {tau, kappa, eta, mu, candidates, {true, old, optimize}},
-                              make_budget(budget, merges, true), seed);
+            new (self) HeldLaRank(nb::cast<HeldSet&>(set),
+                                  {tau, kappa, eta, mu, candidates, {true, old, optimize}},
+                                  make_budget(budget, merges, true), seed);
+            self->kept = std::move(set);
           },
           "set"_a, "tau"_a, "kappa"_a, "eta"_a, "mu"_a, "candidates"_a, "old"_a, "optimize"_a,
-          "budget"_a, "merges"_a, "seed"_a, nb::keep_alive<1, 2>())
-      .def("take", &take<LaRank>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
+          "budget"_a, "merges"_a, "seed"_a)
+      .def("take", &take<HeldLaRank>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
-      .def_prop_ro("arg_max", [](const LaRank& solver) { return solver.counts().arg_max; })
-      .def_prop_ro("loss", [](const LaRank& solver) { return solver.counts().loss; })
-      .def_prop_ro("operations", [](const LaRank& solver) {
+      .def_prop_ro("arg_max", [](const HeldLaRank& solver) { return solver.counts().arg_max; })
+      .def_prop_ro("loss", [](const HeldLaRank& solver) { return solver.counts().loss; })
+      .def_prop_ro("operations", [](const HeldLaRank& solver) {
         const auto& each = solver.counts().operations;
         return nb::make_tuple(each[0], each[1], each[2]);
       });
-  nb::class_<RowSweeps>(m, "RowSweeps")
+  nb::class_<HeldSweeps>(m, "RowSweeps", collected<HeldSweeps>())
       .def(
           "__init__",
-          [](RowSweeps* self, SupportSet& set, bool working_sets, std::uint64_t seed) {
-            new (self) RowSweeps(
-                set, working_sets ? SupportSet::Scope::working_set : SupportSet::Scope::all, seed);
+          [](HeldSweeps* self, nb::object set, bool working_sets, std::uint64_t seed) {
+            new (self) HeldSweeps(
+                nb::cast<HeldSet&>(set),
+                working_sets ? SupportSet::Scope::working_set : SupportSet::Scope::all, seed);
+            self->kept = std::move(set);
           },
-          "set"_a, "working_sets"_a, "seed"_a, nb::keep_alive<1, 2>())
+          "set"_a, "working_sets"_a, "seed"_a)
       .def(
           "sweep",
-          [](RowSweeps& sweeps, double tol, std::uint64_t most_shifts) {
+          [](HeldSweeps& sweeps, double tol, std::uint64_t most_shifts) {
             RowSweeps::Result found;
             {
               nb::gil_scoped_release unlocked;
@@ -294,21 +370,23 @@ void bind_duals(nb::module_& m) {
           "tol"_a, "most_shifts"_a)
       .def(
           "conjugate_steps",
-          [](RowSweeps& sweeps, std::uint64_t most_shifts) {
+          [](HeldSweeps& sweeps, std::uint64_t most_shifts) {
             nb::gil_scoped_release unlocked;
             return sweeps.conjugate_steps(most_shifts);
           },
           "most_shifts"_a);
-  nb::class_<OnlineLearner>(m, "OnlineLearner")
+  nb::class_<HeldLearner>(m, "OnlineLearner", collected<HeldLearner>())
       .def(
           "__init__",
-          [](OnlineLearner* self, SupportSet& set, bool mira, bool averages, std::int64_t budget,
+          [](HeldLearner* self, nb::object set, bool mira, bool averages, std::int64_t budget,
              bool merges) {
             const auto rule = mira ? OnlineLearner::Rule::mira : OnlineLearner::Rule::perceptron;
-            new (self) OnlineLearner(set, rule, averages, make_budget(budget, merges, false));
+            new (self) HeldLearner(nb::cast<HeldSet&>(set), rule, averages,
+                                   make_budget(budget, merges, false));
+            self->kept = std::move(set);
           },
-          "set"_a, "mira"_a, "averages"_a, "budget"_a, "merges"_a, nb::keep_alive<1, 2>())
-      .def("take", &take<OnlineLearner>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
+          "set"_a, "mira"_a, "averages"_a, "budget"_a, "merges"_a)
+      .def("take", &take<HeldLearner>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
       .def_rw("rows_seen", &OnlineLearner::rows_seen)
       .def_ro("mistakes", &OnlineLearner::mistakes);

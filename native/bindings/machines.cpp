@@ -135,6 +135,28 @@ void bind_machine(nb::module_& m, const char* name) {
                               *instruction_sets().front());
       },
       "kernel"_a, "basis"_a.noconvert(), "coef"_a.noconvert(), "intercept"_a.noconvert());
+  machine.def(
+      "replace",
+      [](Machine<T>& self, Array1<const std::int64_t> places, Array2<const double> vectors,
+         Array2<const double> coef, Array1<const double> intercept) {
+        require(vectors.shape(0) == places.shape(0) && coef.shape(0) == places.shape(0) &&
+                    vectors.shape(1) == self.features() && coef.shape(1) == self.outputs() &&
+                    intercept.shape(0) == self.outputs(),
+                "arrays have the wrong shape");
+        for (std::size_t i = 0; i < places.shape(0); ++i) {
+          require(
+              places.data()[i] >= 0 && static_cast<std::size_t>(places.data()[i]) < self.vectors(),
+              "no such vector");
+        }
+        for (std::size_t i = 0; i < places.shape(0); ++i) {
+          self.replace(static_cast<std::size_t>(places.data()[i]),
+                       {vectors.data() + i * vectors.shape(1), vectors.shape(1)},
+                       {coef.data() + i * coef.shape(1), coef.shape(1)});
+        }
+        self.replace_intercept(as_span(intercept));
+      },
+      "places"_a.noconvert(), "vectors"_a.noconvert(), "coef"_a.noconvert(),
+      "intercept"_a.noconvert());
   machine.def_prop_ro("products_per_row", &Machine<T>::products_per_row);
   machine.def_prop_ro("by_entries", &Machine<T>::by_entries);
   machine.def("best_of_one", &best_of_one<T>, "x"_a.none(), "check"_a, "single"_a);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -141,6 +142,19 @@ FeatureSums<T>::FeatureSums(Matrix<const In> columns, Matrix<const double> map,
   for (std::size_t f = 0; f < origin_.size(); ++f) {
     if (origin_[f] != 0) origin_entries_.push_back(static_cast<std::int32_t>(f));
   }
+}
+
+template <class T>
+void FeatureSums<T>::replace(std::size_t j, const double* column) {
+  if (map_) throw std::logic_error("mapped columns are not replaced");
+  double norm = 0;
+  for (std::size_t f = 0; f < features(); ++f) {
+    table_.put(f, j, placed(f, column[f]));
+    const auto value = static_cast<double>(table_.at(f, j));
+    norm += value * value;
+  }
+  norms_[j] = static_cast<T>(norm);
+  if (of_ == Of::squared_distances && loses_digits(2 * norms_[j])) by_products_ = false;
 }
 
 template <class T>
@@ -329,6 +343,12 @@ PreparedBasis<T>::PreparedBasis(const AnyKernel& kernel, Matrix<const In> basis,
       widths_(column_widths<T>(kernel, sums_.columns())) {}
 
 template <class T>
+void PreparedBasis<T>::replace(std::size_t j, const double* vector) {
+  if (!widths_.empty()) throw std::logic_error("this kernel belongs to its basis");
+  sums_.replace(j, vector);
+}
+
+template <class T>
 template <class Rows>
 std::size_t PreparedBasis<T>::values(const Rows& rows, std::size_t first, std::size_t count,
                                      bool check, Scratch<T>& scratch, T* out) const {
@@ -395,6 +415,12 @@ std::size_t Machine<T>::features() const {
 }
 
 template <class T>
+std::size_t Machine<T>::vectors() const {
+  const auto* weighing = std::get_if<Weighing>(&way_);
+  return weighing ? weighing->coef.inner() : 0;
+}
+
+template <class T>
 std::size_t Machine<T>::products_per_row() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   if (weighing == nullptr) return features() * intercept_.size();
@@ -405,6 +431,20 @@ template <class T>
 bool Machine<T>::by_entries() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   return weighing ? weighing->basis.by_entries() : std::get<FeatureSums<T>>(way_).by_entries();
+}
+
+template <class T>
+void Machine<T>::replace(std::size_t j, std::span<const double> vector,
+                         std::span<const double> coef) {
+  auto& weighing = std::get<Weighing>(way_);
+  weighing.basis.replace(j, vector.data());
+  for (std::size_t r = 0; r < coef.size(); ++r) weighing.coef.put(j, r, coef[r]);
+}
+
+template <class T>
+void Machine<T>::replace_intercept(std::span<const double> intercept) {
+  std::transform(intercept.begin(), intercept.end(), intercept_.begin(),
+                 [](double value) { return static_cast<T>(value); });
 }
 
 // Calls emit(first row, rows, their padded scores) for each tile.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace widemargin {
 namespace {
@@ -52,18 +53,29 @@ void project_to_zero_sum(std::span<double> targets, std::span<const double> lowe
   }
   const double shift =
       n_free > 0 ? std::clamp((free_sum + fixed) / static_cast<double>(n_free), begin, end) : begin;
+  double excess = 0;
   for (std::size_t c = 0; c < targets.size(); ++c) {
     targets[c] = std::clamp(targets[c] - shift, lower[c], upper[c]);
+    excess += targets[c];
+  }
+  // Of large targets the shift has lost digits, so that the sum is off by as much. Numbers that are
+  // on no bound make up for it.
+  for (std::size_t c = 0; c < targets.size() && excess != 0; ++c) {
+    if (!(targets[c] > lower[c] && targets[c] < upper[c])) continue;
+    const double before = targets[c];
+    targets[c] = std::clamp(before - excess, lower[c], upper[c]);
+    excess += targets[c] - before;
   }
 }
 
 SupportSet::SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss, double margin,
-                       std::size_t cache_bytes, int n_threads)
+                       double offset, std::size_t cache_bytes, int n_threads)
     : kernel_(&kernel),
       rows_(kernel, cache_bytes, n_threads),
       n_classes_(n_classes),
       loss_(loss),
       margin_(margin),
+      offset_(offset),
       members_(n_classes) {}
 
 double SupportSet::upper(const Pattern& pattern, std::size_t c) const {
@@ -111,6 +123,7 @@ Slot SupportSet::free_slot() {
   }
   make_room(patterns_.size() + 1);
   patterns_.emplace_back();
+  is_changed_.push_back(false);
   return static_cast<Slot>(patterns_.size() - 1);
 }
 
@@ -118,6 +131,13 @@ void SupportSet::look_at_all() {
   view_columns_ = patterns_.size();
   view_inhabited_ = slot_of_.size();
   view_moves_ = rows_.moves();
+}
+
+double SupportSet::intercept(std::size_t c) const {
+  if (offset_ == 0) return 0;
+  double sum = 0;
+  for (const Member& each : members_[c]) sum += each.value;
+  return offset_ * sum;
 }
 
 // Four sums side by side: each addition of one waits for the last.
@@ -154,7 +174,7 @@ void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id
     double diagonal = 0;
     try {  // what the caller's kernel may fail to do comes before the row has a name
       kernel_->put(slot, place);
-      diagonal = kernel_->diagonal(slot);
+      diagonal = kernel_->diagonal(slot) + offset_;
       if (!std::isfinite(diagonal)) {
         throw std::overflow_error("a kernel value is too large for single precision");
       }
@@ -182,16 +202,17 @@ void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id
   // Values with one another are not needed until one of these rows has a coefficient.
   rows_.stage(fresh, view_columns_, view_inhabited_, view_moves_);
   // Scores of all of them at once, class by class: what a coefficient adds is a scaled column.
-  std::vector<double> scores(n_classes_ * fresh.size(), 0.0);
+  std::vector<double> scores(n_classes_ * fresh.size());
   const auto add_scaled = instruction_sets().front()->add_scaled;
   for (std::size_t c = 0; c < n_classes_; ++c) {
     double* const sums = scores.data() + c * fresh.size();
+    std::fill_n(sums, fresh.size(), intercept(c));
     if (fresh.size() >= kManyRows) {
       for (const Member& each : members_[c]) {
-        add_scaled(rows_.staged_column(each.slot), each.value, sums, fresh.size());
+        add_scaled(rows_.staged_column(each.slot), each.value, 0.0, sums, fresh.size());
       }
     } else {
-      for (std::size_t i = 0; i < fresh.size(); ++i) sums[i] = score_of_staged(i, members_[c]);
+      for (std::size_t i = 0; i < fresh.size(); ++i) sums[i] += score_of_staged(i, members_[c]);
     }
   }
   for (std::size_t c = 0; c < n_classes_; ++c) {
@@ -287,6 +308,10 @@ SupportSet::Pair SupportSet::worst_pair(Slot slot, Scope scope, double kappa, do
 void SupportSet::put(Slot slot, std::size_t c, double value, double earlier) {
   Pattern& pattern = patterns_[slot];
   std::vector<Member>& members = members_[c];
+  if (!is_changed_[slot]) {
+    is_changed_[slot] = true;
+    changed_.push_back(slot);
+  }
   const auto find_in = [c](std::vector<Coefficient>& values) {
     return std::find_if(values.begin(), values.end(),
                         [c](const Coefficient& each) { return each.label == c; });
@@ -317,13 +342,45 @@ void SupportSet::shift(Slot slot, std::size_t c, double change, double exact) {
   put(slot, c, exact, earlier(patterns_[slot], c) + moment * change);
   ++n_shifts_;
   const std::span<const float> kernel_row = rows_.row(slot);
-  instruction_sets().front()->add_scaled(kernel_row.data(), -change,
+  instruction_sets().front()->add_scaled(kernel_row.data(), -change, -change * offset_,
                                          gradients_.data() + c * capacity_, patterns_.size());
+}
+
+std::vector<Slot> SupportSet::take_changed() {
+  for (const Slot slot : changed_) is_changed_[slot] = false;
+  return std::exchange(changed_, {});
+}
+
+void SupportSet::settle(Slot slot) {
+  drop_residue(slot);
+  balance(slot);
+  update_place(slot);
 }
 
 // As the values of a row sum to zero, one that is alone is what rounding has left.
 void SupportSet::drop_residue(Slot slot) {
   if (patterns_[slot].values.size() == 1) put(slot, patterns_[slot].values.front().label, 0.0, 0.0);
+}
+
+// Every step rounds each coefficient for itself, and over many steps a row would drift from its sum
+// of zero. The largest coefficient that is on no bound takes up the difference, which is too small
+// for gradients to know of.
+void SupportSet::balance(Slot slot) {
+  const Pattern& pattern = patterns_[slot];
+  const Coefficient* largest = nullptr;
+  double sum = 0;
+  for (const Coefficient& each : pattern.values) {
+    sum += each.value;
+    const bool is_free =
+        each.value > lower(pattern, each.label) && each.value < upper(pattern, each.label);
+    if (is_free && (largest == nullptr || std::abs(each.value) > std::abs(largest->value))) {
+      largest = &each;
+    }
+  }
+  if (sum == 0 || largest == nullptr) return;
+  const std::size_t c = largest->label;
+  put(slot, c, std::clamp(largest->value - sum, lower(pattern, c), upper(pattern, c)),
+      largest->earlier);
 }
 
 void SupportSet::update_place(Slot slot) {
@@ -356,8 +413,7 @@ double SupportSet::step(Slot slot, const Pair& pair) {
   shift(slot, pair.up, amount, amount == most_up ? upper(pattern, pair.up) : snapped(up + amount));
   shift(slot, pair.down, -amount,
         amount == most_down ? lower(pattern, pair.down) : snapped(down - amount));
-  drop_residue(slot);
-  update_place(slot);
+  settle(slot);
   dual_ += gain;
   return gain;
 }
@@ -388,8 +444,7 @@ double SupportSet::solve_row(Slot slot, Scope scope, bool anew) {
     gain += change * gradient(slot, c) - 0.5 * change * change * pattern.diagonal;
     shift(slot, c, change, anew ? now + change : targets_[i]);
   }
-  drop_residue(slot);
-  update_place(slot);
+  settle(slot);
   dual_ += gain;
   return gain;
 }
@@ -408,7 +463,7 @@ void SupportSet::gradient_change(std::span<const double> direction, std::span<do
     for (std::size_t c = 0; c < n_classes_; ++c) {
       const double d = direction[c * n + slot];
       if (d == 0) continue;
-      add_scaled(rows_.row(slot).data(), -d, change.data() + c * n, n);
+      add_scaled(rows_.row(slot).data(), -d, -d * offset_, change.data() + c * n, n);
       ++n_shifts_;
     }
   }
@@ -443,8 +498,7 @@ double SupportSet::move_along(std::span<const double> direction, std::span<const
           std::clamp(value(pattern, c) + length * d, lower(pattern, c), upper(pattern, c));
       put(slot, c, std::abs(to) < kNothing * std::abs(length * d) ? 0.0 : to, 0.0);
     }
-    drop_residue(slot);
-    update_place(slot);
+    settle(slot);
   }
   for (std::size_t c = 0; c < n_classes_; ++c) {
     double* const column = gradients_.data() + c * capacity_;
@@ -474,7 +528,7 @@ void SupportSet::restore(Slot slot, std::span<const double> values,
 }
 
 void SupportSet::merge(Slot from, Slot into, bool bounded) {
-  const double similarity = static_cast<double>(rows_.row(from)[into]);
+  const double similarity = static_cast<double>(rows_.row(from)[into]) + offset_;
   const double share = std::clamp(similarity / patterns_[into].diagonal, 0.0, 1.0);
   const std::vector<Coefficient> moved = patterns_[from].values;
   for (const Coefficient& each : moved) add(into, each.label, share * each.value);
@@ -507,7 +561,8 @@ Slot SupportSet::nearest_support(Slot slot) {
     const Pattern& pattern = patterns_[other];
     if (other == slot || pattern.label != patterns_[slot].label || !(pattern.diagonal > 0))
       continue;
-    const double similarity = static_cast<double>(kernel_row[other]) / std::sqrt(pattern.diagonal);
+    const double product = static_cast<double>(kernel_row[other]) + offset_;
+    const double similarity = product / std::sqrt(pattern.diagonal);
     if (similarity > most) most = similarity, nearest = other;
   }
   return nearest;

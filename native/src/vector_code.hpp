@@ -335,9 +335,11 @@ void largest(const T* scores, std::size_t rows, std::size_t columns, std::size_t
   }
 }
 
-void add_scaled(const float* __restrict values, double factor, double* __restrict sums,
-                std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sums[i] += factor * static_cast<double>(values[i]);
+void add_scaled(const float* __restrict values, double factor, double constant,
+                double* __restrict sums, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    sums[i] = (sums[i] + constant) + factor * static_cast<double>(values[i]);
+  }
 }
 
 template <class T>

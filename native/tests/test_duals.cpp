@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -20,6 +22,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kGamma = 0.7;
 constexpr DualLoss kLosses[] = {DualLoss::crammer_singer, DualLoss::weston_watkins};
+constexpr std::pair<DualLoss, double> kMachines[] = {{DualLoss::crammer_singer, 0.0},
+                                                     {DualLoss::crammer_singer, 1.0},
+                                                     {DualLoss::weston_watkins, 0.0},
+                                                     {DualLoss::weston_watkins, 1.0}};
 const char* name_of(DualLoss loss) {
   return loss == DualLoss::crammer_singer ? "crammer_singer" : "weston_watkins";
 }
@@ -33,6 +39,7 @@ struct Problem {
   std::vector<double> caps;
   std::vector<std::int64_t> order;
   DenseSlots kernel;
+  double offset = 0;  // of kernel values: 1 for a machine with intercepts
 
   Problem(std::size_t n_rows, std::size_t n_features, std::uint64_t seed)
       : Problem(n_rows, n_features, Random(seed)) {}
@@ -58,7 +65,7 @@ struct Problem {
     return std::exp(-kGamma * squared);
   }
   SupportSet make_set(DualLoss loss, std::size_t bytes = 1 << 24, double margin = 1) {
-    return SupportSet(kernel, kClasses, loss, margin, bytes, 1);
+    return SupportSet(kernel, kClasses, loss, margin, offset, bytes, 1);
   }
   std::vector<Slot> admit(SupportSet& set, std::size_t first, std::size_t count) {
     std::vector<Slot> slots;
@@ -79,7 +86,8 @@ void check_consistent(const Problem& problem, const SupportSet& set, double marg
     std::vector<double> expected(Problem::kClasses, 0.0);
     expected[set.label(slot)] = margin;
     for (const Slot other : set.supports()) {
-      const double similarity = problem.value(row, static_cast<std::size_t>(set.id(other)));
+      const double similarity =
+          problem.value(row, static_cast<std::size_t>(set.id(other))) + problem.offset;
       for (const auto& each : set.coefficients(other)) {
         expected[each.label] -= each.value * similarity;
       }
@@ -109,7 +117,7 @@ void check_feasible(const SupportSet& set) {
         CHECK(each.value >= -set.cap(slot));
       }
     }
-    CHECK_NEAR(sum, 0, 1e-9);
+    CHECK_NEAR(sum, 0, 1e-14 * set.cap(slot));
   }
 }
 
@@ -141,6 +149,22 @@ TEST("a projection to sum zero is feasible, and no other feasible point is neare
         CHECK(slope * step + step * step >= -1e-12);
       }
     }
+  }
+}
+
+TEST("a projection of large numbers sums to zero as well as one of small ones") {
+  Random random(4);
+  std::vector<double> breaks;
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::size_t count = 3 + random.below(6);
+    const auto scale = std::pow(10.0, random.uniform(0, 14));
+    auto found = random.values<double>(count, -scale, scale);
+    for (double& target : found) target = found[0] + random.uniform(-2, 2);
+    std::vector<double> lower(count, -1.0), upper(count, 1.0);
+    project_to_zero_sum(found, lower, upper, breaks);
+    double sum = 0;
+    for (const double value : found) sum += value;
+    CHECK_NEAR(sum, 0, 1e-14);
   }
 }
 
@@ -187,9 +211,10 @@ TEST("a kernel value is computed once, if the cache holds all") {
 }
 
 TEST("gradients and dual follow every change of coefficients") {
-  for (const DualLoss loss : kLosses) {
-    const Case which(name_of(loss));
+  for (const auto& [loss, offset] : kMachines) {
+    const Case which(std::string(name_of(loss)) + (offset > 0 ? ", intercepts" : ""));
     Problem problem(60, 3, 21);
+    problem.offset = offset;
     SupportSet set = problem.make_set(loss, 2000);
     problem.admit(set, 0, 40);
     Random random(9);
@@ -233,11 +258,12 @@ TEST("a row that is solved has no pair to move") {
 }
 
 TEST("sweeps close the gap, and all ways to hold rows end at one dual") {
-  for (const DualLoss loss : kLosses) {
-    const Case which(name_of(loss));
+  for (const auto& [loss, offset] : kMachines) {
+    const Case which(std::string(name_of(loss)) + (offset > 0 ? ", intercepts" : ""));
     std::vector<double> duals;
     for (const bool online : {false, true}) {
       Problem problem(150, 3, 23);
+      problem.offset = offset;
       SupportSet set = problem.make_set(loss);
       if (online) {
         LaRank solver(set, {}, {}, 7);
@@ -280,6 +306,46 @@ TEST("working sets end at the optimum of all classes") {
   }
 }
 
+TEST("rows sum to zero after very many steps, of rows that are nearly dependent too") {
+  for (const auto& [loss, offset] : kMachines) {
+    Problem problem(40, 1, 29);  // many rows on a line, far wider than their distances
+    problem.kernel = DenseSlots(RbfKernel{1e-4}, {0.0});
+    problem.kernel.use_batch(AnyRows(static_cast<const Padded<double>&>(problem.X).view()));
+    problem.offset = offset;
+    SupportSet set = problem.make_set(loss);
+    problem.admit(set, 0, 40);
+    RowSweeps sweeps(set, SupportSet::Scope::all, 1);
+    for (int i = 0; i < 200; ++i) {
+      sweeps.sweep(1e-12, ~0ull);
+      sweeps.conjugate_steps(50);
+      check_feasible(set);
+    }
+  }
+}
+
+TEST("slots whose coefficients change are named once") {
+  Problem problem(60, 3, 30);
+  SupportSet set = problem.make_set(DualLoss::crammer_singer);
+  std::vector<std::vector<double>> known;  // coefficients by slot
+  const auto now = [&](std::size_t slot) {
+    std::vector<double> values(Problem::kClasses, 0.0);
+    for (const auto& each : set.coefficients(static_cast<Slot>(slot))) {
+      values[each.label] = each.value;
+    }
+    return values;
+  };
+  LaRank solver(set, {}, {10, false, true}, 3);
+  for (std::size_t first = 0; first < 60; first += 5) {
+    solver.take(std::span(problem.order).subspan(first, 5), 0, problem.labels, problem.caps);
+    const std::vector<Slot> changed = set.take_changed();
+    CHECK(std::set<Slot>(changed.begin(), changed.end()).size() == changed.size());
+    known.resize(set.n_slots(), std::vector<double>(Problem::kClasses, 0.0));
+    for (const Slot slot : changed) known[slot] = now(slot);
+    for (std::size_t slot = 0; slot < known.size(); ++slot) CHECK(known[slot] == now(slot));
+  }
+  CHECK(set.take_changed().empty());
+}
+
 TEST("the same seed repeats to the bit, another does not") {
   std::vector<double> duals;
   for (const std::uint64_t seed : {1, 1, 2}) {
@@ -314,6 +380,7 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
     const Case policy(merges ? "merge" : "drop");
     const Budget budget{20, merges, true};
     Problem problem(300, 3, 27);
+    problem.offset = merges ? 1 : 0;
     SupportSet set = problem.make_set(DualLoss::crammer_singer);
     LaRank solver(set, {}, budget, 3);
     for (std::size_t first = 0; first < 300; first += 30) {
@@ -325,6 +392,7 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
     check_feasible(set);
     for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
       Problem again(300, 3, 27);
+      again.offset = merges ? 1 : 0;
       SupportSet other = again.make_set(DualLoss::crammer_singer, 1 << 20, 0.5);
       OnlineLearner learner(other, rule, false, {20, merges, false});
       learner.take(again.order, 0, again.labels, again.caps);
@@ -426,7 +494,7 @@ TEST("values that fail to be computed leave a machine that goes on") {
         }
       },
       [&](Slot slot) { return problem.kernel.diagonal(slot); }, 3);
-  SupportSet set(kernel, 3, DualLoss::crammer_singer, 1, 1 << 20, 1);
+  SupportSet set(kernel, 3, DualLoss::crammer_singer, 1, 0, 1 << 20, 1);
   LaRank solver(set, {}, {}, 1);
   const std::span<const std::int64_t> order(problem.order);
   solver.take(order.first(30), 0, problem.labels, problem.caps);

@@ -36,6 +36,10 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]
 
+    #: Values of parameters that came after the first model files, for files that have none, where
+    #: the default is not what the machine of such a file was trained with.
+    _parameters_of_old_files: ClassVar[dict[str, Any]] = {}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
 
@@ -107,8 +111,8 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         -------
         y : ndarray of shape (n_samples,)
         """
-        rows = self._validate_rows(X)
-        return self._readout().labels_of(self.model_.best(rows, thread_count(self.n_jobs)))
+        best = self._best(self._validate_rows(X))
+        return self._readout().labels_of(best)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Array:
@@ -145,8 +149,13 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         return self._readout().log_probabilities(scores)
 
     def _scores(self, X: Any) -> Array:
-        rows = self._validate_rows(X)
+        return self._scores_of(self._validate_rows(X))
+
+    def _scores_of(self, rows: Rows) -> Array:
         return self.model_.scores(rows, thread_count(self.n_jobs))
+
+    def _best(self, rows: Rows) -> npt.NDArray[np.int64]:
+        return self.model_.best(rows, thread_count(self.n_jobs))
 
     def _validate_rows(self, X: Any) -> Rows:
         check_is_fitted(self)

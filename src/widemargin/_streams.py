@@ -2,7 +2,7 @@
 
 ``fit`` leaves an estimator whose attributes are all there. ``partial_fit`` leaves a machine that is
 alive, and makes attributes of it when one is asked for: to write them down takes longer than to
-learn a row.
+learn a row. Few rows at a time are predicted by the machine itself (:mod:`widemargin._live`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from widemargin._kernel_machine import KernelMachine
+from widemargin._live import LiveScores, live_scores
 from widemargin._machines import two_as_one
-from widemargin._parameters import check_choice, check_integer, check_real
+from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._rows import canonical_rows, rows_like
+from widemargin._threads import thread_count
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
@@ -37,7 +39,10 @@ Array: TypeAlias = npt.NDArray[Any]
 BUDGET_POLICIES = ("drop", "merge")
 
 # Parameters that coefficients depend on: another value needs another machine.
-_LASTING = ("kernel", "gamma", "degree", "coef0", "loss", "margin", "average")
+_LASTING = ("kernel", "gamma", "degree", "coef0", "fit_intercept", "loss", "margin", "average")
+# Rows of a call that the living machine predicts at the most. For more, the time that it takes to
+# write its model down counts for little, and the model needs no lock.
+_LIVE_ROWS = 512
 
 
 @dataclass
@@ -50,10 +55,15 @@ class Stream:
     rows_seen: int
     kept: Rows  # rows by slot
     parameters: dict[str, Any]  # of the estimator, when it was made
+    averages: bool  # whether the coefficients that predict are means over all rows
+    live: LiveScores | None = None
     lock: Any = field(default_factory=Lock)  # one learns or looks at a time
 
     def learn(self, rows: Rows, labels: npt.NDArray[np.intp], caps: Array) -> None:
-        """Learn rows in their order."""
+        """Learn rows in their order; one of weight zero might as well not be there."""
+        if not caps.all():
+            some = np.flatnonzero(caps)
+            rows, labels, caps = rows[some], labels[some], caps[some]
         batch = self.machine.use_batch(rows, labels, caps, first_id=self.rows_seen)
         self.rows_seen += batch.n_rows  # no name is given twice, even if not all are learned
         try:
@@ -77,6 +87,18 @@ class Stream:
             self.kept = more
         some = rows[held]
         self.kept[slots[held]] = some.toarray() if sp.issparse(some) else some
+
+    def scores(self) -> LiveScores:
+        """Return the scores of the machine as it is; the lock must be held while they are used."""
+        if self.live is None:
+            self.live = live_scores(self.machine, self._dense_vectors, averages=self.averages)
+        return self.live
+
+    def _dense_vectors(self, slots: npt.NDArray[np.int64]) -> Array:
+        vectors = np.zeros((len(slots), self.kept.shape[1]))
+        held = slots < len(self.kept)
+        vectors[held] = self.kept[slots[held]]
+        return vectors
 
     def vectors(self, supports: Supports) -> Rows:
         """Return the rows of support patterns."""
@@ -106,10 +128,13 @@ def _learns_row_by_row(estimator: DualClassifier) -> bool:
 class DualClassifier(KernelMachine):
     """A classifier that a :class:`~widemargin.solvers.dual.DualMachine` is behind."""
 
+    _parameters_of_old_files = {"fit_intercept": False}  # noqa: RUF012  # as the base declares it
+
     model_: KernelExpansion
     cache_size: float
     budget: int | None
     budget_policy: str
+    fit_intercept: bool
     random_state: Any
     _patterns: dict[str, Any]
 
@@ -137,9 +162,13 @@ class DualClassifier(KernelMachine):
                 "rows of fit."
             )
 
-    def _coefficients(self, supports: Supports, rows_seen: int) -> Array:
-        """Return the coefficients that predict."""
-        return supports.coef
+    def _averages(self) -> bool:
+        """Whether the coefficients that predict are means over all rows seen."""
+        return False
+
+    def _averaged_over(self, n_patterns: int, rows_seen: int) -> float:
+        """Return over how many rows; infinity where the last coefficients predict."""
+        return np.inf
 
     def _check_stream_parameters(self) -> None:
         self._check_kernel_parameters()
@@ -147,6 +176,7 @@ class DualClassifier(KernelMachine):
             raise ValueError(
                 f"kernel={self.kernel!r} belongs to the basis it was learned with. Use 'rbf'."
             )
+        check_flag("fit_intercept", self.fit_intercept)
         check_random_state(self.random_state)
         check_real("cache_size", self.cache_size, positive=True)
         if self.budget is not None:
@@ -251,7 +281,8 @@ class DualClassifier(KernelMachine):
         seed = check_random_state(self.random_state).randint(1 << 31)
         learner = self._make_learner(machine, seed, rows_seen)
         kept = np.zeros((0, like.shape[1]), dtype=like.dtype)
-        return Stream(machine, learner, like, rows_seen, kept, self._stream_parameters())
+        parameters = self._stream_parameters()
+        return Stream(machine, learner, like, rows_seen, kept, parameters, self._averages())
 
     def _validate_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, begun: bool
@@ -361,9 +392,11 @@ class DualClassifier(KernelMachine):
         rows_seen: int,
     ) -> dict[str, Any]:
         """Return the attributes that say what predicts, and what is needed to go on."""
-        coef, intercept = two_as_one(
-            self._coefficients(supports, rows_seen), np.zeros(len(self.classes_))
-        )
+        averaged = supports.coef
+        if self._averages():
+            over = self._averaged_over(len(supports.ids), rows_seen)
+            averaged = supports.coef - supports.earlier / over
+        coef, intercept = two_as_one(averaged, float(self.fit_intercept) * averaged.sum(axis=0))
         model = KernelExpansion(
             kernel, vectors, np.ascontiguousarray(coef), intercept, n_features=self.n_features_in_
         )
@@ -382,6 +415,30 @@ class DualClassifier(KernelMachine):
                 "rows_seen": rows_seen,
             },
         }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_stream" in self.__dict__ or "model_" in self.__dict__
+
+    def _scores_of(self, rows: Rows) -> Array:
+        return self._ask_stream("scores", rows, super()._scores_of)
+
+    def _best(self, rows: Rows) -> npt.NDArray[np.int64]:
+        return self._ask_stream("best", rows, super()._best)
+
+    def _ask_stream(self, what: str, rows: Rows, ask_model: Any) -> Array:
+        """Return scores or numbers of classes: of the machine that is alive, or of its model.
+
+        A model that is written down answers, as it will in copies and files of the machine.
+        """
+        stream: Stream | None = self.__dict__.get("_stream")
+        if stream is None or rows.shape[0] > _LIVE_ROWS:
+            return np.asarray(ask_model(rows))
+        with stream.lock:
+            if "model_" not in self.__dict__:
+                over = self._averaged_over(stream.machine.set.n_supports, stream.rows_seen)
+                answer = getattr(stream.scores(), what)
+                return np.asarray(answer(rows, over, thread_count(self.n_jobs)))
+        return np.asarray(ask_model(rows))
 
     def __getattr__(self, name: str) -> Any:
         # Only for what is not there: attributes of a machine that is alive, but not written down.

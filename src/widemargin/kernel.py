@@ -38,12 +38,12 @@ _INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no roun
 class KernelClassifier(DualClassifier):
     """Support vector machine of all classes at once, with any kernel; exact or online.
 
-    The scores of all classes are learned together, ``f_c(x) = sum_i beta_i(c) k(x_i, x)``, where
-    they minimise ::
+    The scores of all classes are learned together, ``f_c(x) = sum_i beta_i(c) k(x_i, x) + b_c``,
+    where they minimise ::
 
-        1/2 sum_c |w_c|^2 + C sum_i weight_i loss(f(x_i), y_i)
+        1/2 sum_c (|w_c|^2 + b_c^2) + C sum_i weight_i loss(f(x_i), y_i)
 
-    There is no intercept. One kernel row serves all classes, and ``partial_fit`` learns row by row.
+    One kernel row serves all classes, and ``partial_fit`` learns row by row.
 
     Parameters
     ----------
@@ -70,6 +70,10 @@ default="rbf"
 
     coef0 : float, default=0.0
         Constant of the kernel "poly".
+
+    fit_intercept : bool, default=True
+        Whether each class has an intercept, regularised like the other coefficients: the kernel is
+        ``k + 1`` then. False is the machine of the papers.
 
     solver : {"larank", "full_gradient", "cutting_plane"} or solver, default="larank"
         How the problem is solved: by LaRank, which goes through the rows one by one; by exact
@@ -132,7 +136,7 @@ default="rbf"
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients beta; for two classes, those of the second less those of the first.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-        Zeros.
+        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
     objective_ : float
         The primal objective; infinite where nobody computed it, see ``gap_``.
     dual_objective_ : float
@@ -206,6 +210,7 @@ default="rbf"
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = True,
         solver: str | DualSolver = "larank",
         epochs: int | None = None,
         tol: float | None = None,
@@ -224,6 +229,7 @@ default="rbf"
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.solver = solver
         self.epochs = epochs
         self.tol = tol
@@ -410,6 +416,7 @@ default="rbf"
             rows,
             len(self.classes_),
             loss=self.loss,
+            fit_intercept=bool(self.fit_intercept),
             cache_size=float(self.cache_size),
             n_threads=thread_count(self.n_jobs),
         )

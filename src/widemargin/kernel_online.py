@@ -15,7 +15,7 @@ from widemargin._parameters import check_flag, check_integer, check_real
 from widemargin._streams import DualClassifier, Stream
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import Kernel, Rows
-from widemargin.solvers.dual import DualMachine, Supports
+from widemargin.solvers.dual import DualMachine
 from widemargin.solvers.larank import take
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -87,7 +87,7 @@ class _OnlineClassifier(DualClassifier):
                     order = np.arange(rows.shape[0])
                     if self.shuffle:
                         order = rng.permutation(rows.shape[0]).astype(np.int64)
-                    take(machine, learner, order)
+                    take(machine, learner, order[caps[order] > 0])
                     for name, value in {"epoch": epoch + 1, **_record(machine, learner)}.items():
                         history.setdefault(name, []).append(value)
                     if progress.end_round(attributes_so_far):
@@ -115,6 +115,7 @@ class _OnlineClassifier(DualClassifier):
             rows,
             len(self.classes_),
             margin=self._margin(),
+            fit_intercept=bool(self.fit_intercept),
             cache_size=float(self.cache_size),
             n_threads=thread_count(self.n_jobs),
         )
@@ -179,6 +180,10 @@ default="rbf"
     coef0 : float, default=0.0
         Constant of the kernel "poly".
 
+    fit_intercept : bool, default=True
+        Whether each class has an intercept, regularised like the other coefficients: the kernel is
+        ``k + 1`` then. False is the machine of the papers.
+
     epochs : int, default=1
         Passes of ``fit`` over the rows.
 
@@ -221,7 +226,7 @@ default="rbf"
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-        Zeros.
+        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
     n_mistakes_ : int
         Rows that were wrong when they came.
     n_kernel_evaluations_ : int
@@ -259,6 +264,7 @@ default="rbf"
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = True,
         epochs: int = 1,
         shuffle: bool = True,
         cache_size: float = 200.0,
@@ -273,6 +279,7 @@ default="rbf"
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.shuffle = shuffle
         self.cache_size = cache_size
@@ -288,12 +295,14 @@ default="rbf"
     def _cap(self) -> float:
         return 1.0
 
-    def _coefficients(self, supports: Supports, rows_seen: int) -> Array:
-        # A mean over all rows would count new patterns for little, and those that are gone not.
-        is_full = self.budget is not None and len(supports.ids) >= self.budget
-        if not self.average or rows_seen == 0 or is_full:
-            return supports.coef
-        return supports.coef - supports.earlier / rows_seen
+    def _averages(self) -> bool:
+        return bool(self.average)
+
+    def _averaged_over(self, n_patterns: int, rows_seen: int) -> float:
+        # A mean over all rows would count new patterns for little, and patterns that were dropped
+        # not at all.
+        is_full = self.budget is not None and n_patterns >= self.budget
+        return np.inf if rows_seen == 0 or is_full else float(rows_seen)
 
     def _check_parameters(self) -> None:
         check_flag("average", self.average)
@@ -329,6 +338,10 @@ default="rbf"
 
     coef0 : float, default=0.0
         Constant of the kernel "poly".
+
+    fit_intercept : bool, default=True
+        Whether each class has an intercept, regularised like the other coefficients: the kernel is
+        ``k + 1`` then. False is the machine of the papers.
 
     epochs : int, default=1
         Passes of ``fit`` over the rows.
@@ -372,7 +385,7 @@ default="rbf"
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-        Zeros.
+        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
     n_mistakes_ : int
         Rows that were wrong, or short of the margin, when they came.
     n_kernel_evaluations_ : int
@@ -409,6 +422,7 @@ default="rbf"
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = True,
         epochs: int = 1,
         shuffle: bool = True,
         cache_size: float = 200.0,
@@ -424,6 +438,7 @@ default="rbf"
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.shuffle = shuffle
         self.cache_size = cache_size

@@ -44,7 +44,7 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 def machine(**parameters):
     """Return a machine that solves far; max_seconds lest a fault makes a test endless."""
     settings = {"gamma": GAMMA, "C": C, "tol": TOL, "max_seconds": 30.0, "random_state": 0}
-    return KernelClassifier(**(settings | parameters))
+    return KernelClassifier(**(settings | {"fit_intercept": False} | parameters))
 
 
 def coefficients(fitted, n_rows):
@@ -57,10 +57,10 @@ def coefficients(fitted, n_rows):
 
 
 @functools.cache
-def optimum(n_classes, loss, cap=C, n_rows=60):
+def optimum(n_classes, loss, cap=C, n_rows=60, offset=0.0):
     """Return the largest dual of the rows of ``problem``."""
     X, y = problem(n_classes, n_rows)
-    return exact_optimum(rbf_kernel(X, gamma=GAMMA), y, np.full(n_rows, cap), loss)[0]
+    return exact_optimum(rbf_kernel(X, gamma=GAMMA) + offset, y, np.full(n_rows, cap), loss)[0]
 
 
 def problem(n_classes, n_rows=60):
@@ -70,6 +70,7 @@ def problem(n_classes, n_rows=60):
 def assert_solves(fitted, K, labels, caps, loss, tol=TOL):
     """Check by its coefficients all that a machine says of itself; return its scores."""
     beta = coefficients(fitted, len(labels))
+    K = K + float(fitted.fit_intercept)
     assert is_feasible(labels, caps, beta, loss, atol=1e-7 * np.max(caps))
     primal = primal_value(K, labels, caps, beta, loss)
     assert fitted.objective_ == pytest.approx(primal, rel=SINGLE)
@@ -84,7 +85,9 @@ def assert_solves(fitted, K, labels, caps, loss, tol=TOL):
     assert kkt_violation(K, labels, caps, beta, loss, room) <= steepest
     assert fitted.n_basis_ == len(fitted.basis_indices_) == np.count_nonzero(beta.any(axis=1))
     assert fitted.n_support_vectors_ == np.count_nonzero(beta)
-    assert_array_equal(fitted.intercept_, np.zeros_like(fitted.intercept_))
+    assert_allclose(
+        fitted.intercept_, float(fitted.fit_intercept) * fitted.dual_coef_.sum(axis=0), rtol=1e-12
+    )
     scores = K @ beta
     return scores[:, 1] - scores[:, 0] if beta.shape[1] == 2 else scores
 
@@ -155,14 +158,17 @@ def test_two_classes_are_the_binary_machine_without_a_bias(solver, loss, two_cla
 @every_loss
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("cap", [0.3, 10.0])
-def test_every_solver_reaches_the_optimum(solver, loss, n_classes, cap):
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_every_solver_reaches_the_optimum(solver, loss, n_classes, cap, fit_intercept):
     X, y = problem(n_classes)
     names = np.array(["e", "d", "c", "b", "a"])[5 - n_classes :]
     labels = n_classes - 1 - y  # the names sort the other way
-    fitted = machine(solver=solver, loss=loss, C=cap).fit(X, names[y])
+    fitted = machine(solver=solver, loss=loss, C=cap, fit_intercept=fit_intercept)
+    fitted.fit(X, names[y])
     K, caps = rbf_kernel(X, gamma=GAMMA), np.full(len(y), cap)
     scores = assert_solves(fitted, K, labels, caps, loss)
-    assert fitted.dual_objective_ == pytest.approx(optimum(n_classes, loss, cap), rel=TOL)
+    best = optimum(n_classes, loss, cap, offset=float(fit_intercept))
+    assert fitted.dual_objective_ == pytest.approx(best, rel=TOL)
     assert_allclose(fitted.decision_function(X), scores, atol=1e-5)
     best = scores > 0 if n_classes == 2 else scores.argmax(axis=1)
     assert_array_equal(fitted.predict(X), np.sort(names)[best.astype(int)])

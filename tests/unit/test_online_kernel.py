@@ -26,7 +26,8 @@ every_policy = pytest.mark.parametrize("policy", ["drop", "merge"])
 
 
 def average(**parameters):
-    return KernelPerceptron(**({"gamma": GAMMA, "shuffle": False} | parameters))
+    settings = {"gamma": GAMMA, "shuffle": False, "fit_intercept": False}
+    return KernelPerceptron(**(settings | parameters))
 
 
 def last(**parameters):
@@ -34,13 +35,13 @@ def last(**parameters):
 
 
 def mira(**parameters):
-    settings = {"gamma": GAMMA, "shuffle": False, "C": 0.7, "margin": 1.0}
+    settings = {"gamma": GAMMA, "shuffle": False, "C": 0.7, "margin": 1.0, "fit_intercept": False}
     return KernelMIRA(**(settings | parameters))
 
 
 def larank(**parameters):
     settings = {"gamma": GAMMA, "C": 2.0, "solver": LaRank(shuffle=False), "random_state": 0}
-    return KernelClassifier(**(settings | parameters))
+    return KernelClassifier(**(settings | {"fit_intercept": False} | parameters))
 
 
 TWINS = {
@@ -94,11 +95,13 @@ def same_state(machine, before):
 @pytest.mark.parametrize("epochs", [1, 3])
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_fit_is_the_twin(make, epochs, n_classes, weighted):
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_fit_is_the_twin(make, epochs, n_classes, weighted, fit_intercept):
     X, y = overlapping_classes(80, n_classes)
     weights = np.random.RandomState(1).uniform(0.2, 2.0, 80) if weighted else np.ones(80)
-    machine = make(epochs=epochs).fit(X, y, sample_weight=weights if weighted else None)
-    K = rbf_kernel(X, gamma=GAMMA)
+    machine = make(epochs=epochs, fit_intercept=fit_intercept)
+    machine.fit(X, y, sample_weight=weights if weighted else None)
+    K = rbf_kernel(X, gamma=GAMMA) + float(fit_intercept)
     beta = TWINS[make](K, y, weights, epochs)
     assert_allclose(machine.decision_function(X), as_scores(K, beta), atol=1e-6)
     learnt = np.flatnonzero(beta.any(axis=1))
@@ -107,7 +110,8 @@ def test_fit_is_the_twin(make, epochs, n_classes, weighted):
     assert_array_equal(machine.basis_, X[machine.basis_indices_])
     assert_allclose(full_coefficients(machine), beta[machine.basis_indices_], atol=1e-6)
     assert machine.n_iter_ == epochs
-    assert_array_equal(machine.intercept_, np.zeros_like(machine.intercept_))
+    sums = machine.dual_coef_.sum(axis=0)
+    assert_allclose(machine.intercept_, sums if fit_intercept else 0.0 * sums, rtol=1e-12)
 
 
 @every_twin
@@ -490,7 +494,7 @@ def test_an_error_in_a_kernel_leaves_the_machine_as_it_was(make):
 
     kernel.fails = False
     machine = make(kernel=kernel).partial_fit(X, y)
-    scores, coef = machine.decision_function(X), machine.dual_coef_.copy()
+    coef, scores = machine.dual_coef_.copy(), machine.decision_function(X)
     kernel.fails = True
     with pytest.raises(FloatingPointError, match="gave up"):
         machine.partial_fit(X + 0.5, y)
@@ -523,6 +527,7 @@ SHARED = {
     "gamma": [0, -0.5, np.nan, np.inf, "auto", None],
     "degree": [0, -1, 2.5],
     "coef0": [np.nan, np.inf, "0"],
+    "fit_intercept": [1, "yes", None],
     "budget": [0, -5, 2.5, "10"],
     "budget_policy": ["forget", None, 1],
     "cache_size": [-1.0, np.nan, "200", None],

@@ -104,13 +104,41 @@ def test_large_kernel_values_are_learned_too(C):
     assert machine.dual_objective_ == pytest.approx(own - 0.5 * np.sum(coef * (K @ coef)), rel=1e-3)
 
 
-@pytest.mark.parametrize("solver", ["larank", "full_gradient"])
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
+@pytest.mark.parametrize("solver", ["larank", "full_gradient", "cutting_plane"])
 @pytest.mark.parametrize("C", [1.0, 100.0])
-def test_features_of_unlike_scale_take_no_age(solver, C):
-    X, y = load_wine(return_X_y=True)
+@pytest.mark.filterwarnings("ignore:Kernel values are of single precision")
+def test_features_of_unlike_scale_take_no_age(solver, C, load):
+    X, y = load(return_X_y=True)
     machine = KernelClassifier(kernel="linear", C=C, solver=solver, max_seconds=20, random_state=0)
     machine.fit(X, y)
     assert machine.stop_reason_ == "tol"
+
+
+@pytest.mark.parametrize("solver", ["larank", "full_gradient", "cutting_plane"])
+@pytest.mark.filterwarnings("ignore:Kernel values are of single precision")
+def test_equal_rows_of_any_length_under_two_labels(solver):
+    X = np.full((3, 1), 1e4)
+    machine = KernelClassifier(kernel="linear", solver=solver, max_seconds=20, fit_intercept=False)
+    machine.fit(X, [0, 0, 1])
+    assert machine.stop_reason_ == "tol"
+    assert machine.dual_objective_ == pytest.approx(2.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["crammer_singer", "weston_watkins"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_of_coefficients_sum_to_zero_however_long_it_takes(loss, fit_intercept):
+    rng = np.random.RandomState(0)
+    for solver in ("larank", "full_gradient", "cutting_plane"):
+        X = rng.uniform(-1, 1, (40, 2)) * [1e-3, 1e3]
+        y, weights = np.arange(40) % 5, rng.uniform(0, 2, 40)
+        machine = KernelClassifier(
+            kernel="linear", C=10.0, loss=loss, solver=solver, fit_intercept=fit_intercept, tol=1e-8
+        )
+        machine.set_params(max_seconds=5, random_state=0).fit(X, y, sample_weight=weights)
+        coef, caps = machine._patterns["coef"], machine._patterns["caps"]
+        assert np.all(np.abs(coef.sum(axis=1)) <= 1e-14 * caps)
 
 
 def test_the_same_row_under_two_labels_at_any_weight():

@@ -45,6 +45,9 @@ class PackedTable {
   PackedTable(std::size_t inner, std::size_t columns, const PanelShape& shape, const Value& value);
 
   T at(std::size_t f, std::size_t j) const { return values_[place(f, j)]; }
+  void put(std::size_t f, std::size_t j, double value) {
+    values_[place(f, j)] = static_cast<T>(value);
+  }
   std::size_t inner() const { return inner_; }
   std::size_t columns() const { return columns_; }  // padded
   Sums<T> sums(const T* left, std::size_t left_stride, std::size_t rows, T* out) const {
@@ -97,6 +100,9 @@ class FeatureSums {
   // Whether sparse rows of few entries are summed by these alone, and not made dense.
   bool by_entries() const { return by_products_; }
 
+  // Puts another column in the place of one; not where there is a map.
+  void replace(std::size_t j, const double* column);
+
   // out (count x columns()) for rows [first, first + count), plus column_start where it is given
   // (of products only). Returns the first row, counted from `first`, that has a number which is not
   // finite once it is moved, scaled and rounded to T, or `count`; not looked for unless `check`.
@@ -142,6 +148,8 @@ class PreparedBasis {
   std::size_t features() const { return sums_.features(); }
   std::size_t columns() const { return sums_.columns(); }  // padded; values there mean nothing
   bool by_entries() const { return sums_.by_entries(); }
+  // Puts another vector in the place of one; not for a kernel that belongs to its basis.
+  void replace(std::size_t j, const double* vector);
 
   // As FeatureSums::add_up.
   template <class Rows>
@@ -166,8 +174,13 @@ class Machine {
 
   std::size_t features() const;
   std::size_t outputs() const { return outputs_; }
+  std::size_t vectors() const;  // 0 without a kernel
   std::size_t products_per_row() const;
   bool by_entries() const;  // as FeatureSums
+  // Another vector in the place of one, with its coefficients, and other intercepts: so a machine
+  // follows one that learns. Nobody may predict meanwhile.
+  void replace(std::size_t j, std::span<const double> vector, std::span<const double> coef);
+  void replace_intercept(std::span<const double> intercept);
 
   // Rows: Matrix<const float>, Matrix<const double>, SparseMatrix<float> or SparseMatrix<double>.
   // Returns the first row with a number that is not finite, or too large for T, or -1; rows are not

@@ -1,18 +1,22 @@
 // Dual coefficients of a multiclass machine and the gradients that go with them: the one place that
 // changes either.
 //
-// Problem      maximise  sum_i margin beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k(x_i,
-// x_j)
+// Problem      maximise  sum_i margin beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k_ij
+//              with   k_ij = k(x_i, x_j) + offset
 //              where each row of beta sums to zero, and lies between bounds that are the loss's:
 //                crammer_singer   beta_i(c) <= cap_i [c = y_i]
 //                weston_watkins   -cap_i <= beta_i(c) <= 0 for c != y_i
-// Gradient     g_i(c) = margin [c = y_i] - sum_j beta_j(c) k(x_i, x_j), which is what the score of
-//              class c lacks
+// Offset       0, or 1 for a machine with intercepts: sum_i beta_i(c) is that of class c, and is
+//              regularised like the rest. It is added in double precision, never to the kernel
+//              values of single precision, which may be far smaller.
+// Gradient     g_i(c) = margin [c = y_i] - sum_j beta_j(c) k_ij, which is what the score of class c
+//              lacks
 // Held         rows in slots: those with coefficients (support patterns), and others for as long as
 //              somebody looks at them. All their gradients are up to date at any time; rows that
 //              are not held have no coefficients.
 // Step         moves the coefficients of one row to where the dual is largest, of two classes or of
-//              several, the others fixed
+//              several, the others fixed. Rows sum to zero after each, but for the rounding of a
+//              single addition: what a step leaves, its own row takes up.
 //
 // Source: Crammer and Singer (2001); Bordes, Bottou, Gallinari and Weston (2007), equations 7 to
 // 11, where line 7 of algorithm 1 has its signs reversed.
@@ -50,7 +54,7 @@ class SupportSet {
     double dual = 0;  // of the machine
   };
 
-  SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss, double margin,
+  SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss, double margin, double offset,
              std::size_t cache_bytes, int n_threads);
 
   // Takes rows of the batch in, with `first_id` + their number in it as their names, unless they
@@ -104,7 +108,7 @@ class SupportSet {
   std::span<const Slot> supports() const { return supports_; }  // in no order
   std::span<const Coefficient> coefficients(Slot slot) const { return patterns_[slot].values; }
   std::size_t label(Slot slot) const { return patterns_[slot].label; }
-  double diagonal(Slot slot) const { return patterns_[slot].diagonal; }
+  double diagonal(Slot slot) const { return patterns_[slot].diagonal; }  // offset included
   double cap(Slot slot) const { return patterns_[slot].cap; }
   double gradient(Slot slot, std::size_t c) const { return gradients_[c * capacity_ + slot]; }
   std::int64_t id(Slot slot) const { return patterns_[slot].id; }
@@ -112,6 +116,8 @@ class SupportSet {
   // The support pattern of the same label that is most alike; the slot itself if there is no other.
   Slot nearest_support(Slot slot);
   std::vector<std::uint32_t>& working_set(Slot slot) { return patterns_[slot].working_set; }
+  // Slots whose coefficients may be others than at the last call, each once, in no order.
+  std::vector<Slot> take_changed();
   std::size_t n_vectors() const { return n_vectors_; }
   std::uint64_t n_shifts() const { return n_shifts_; }  // passes over a column of gradients
   double dual() const { return dual_; }
@@ -148,6 +154,7 @@ class SupportSet {
     double value;
   };
 
+  double intercept(std::size_t c) const;  // what the offset adds to scores of the class
   double score_of_staged(std::size_t staged, const std::vector<Member>& members) const;
   double upper(const Pattern& pattern, std::size_t c) const;
   double lower(const Pattern& pattern, std::size_t c) const;
@@ -159,7 +166,10 @@ class SupportSet {
   // beta_slot(c) += change, and with it the gradients of all rows. `exact` is the new value: the
   // caller puts it on a bound where it is within rounding of one.
   void shift(Slot slot, std::size_t c, double change, double exact);
+  // What every step of a row ends with.
+  void settle(Slot slot);
   void drop_residue(Slot slot);
+  void balance(Slot slot);
   void update_place(Slot slot);
   void make_room(std::size_t slots);
   void look_at_all();
@@ -171,11 +181,14 @@ class SupportSet {
   std::size_t n_classes_;
   DualLoss loss_;
   double margin_;
+  double offset_;
   std::size_t capacity_ = 0;
   AlignedVector<double> gradients_;           // classes x capacity
   std::vector<Pattern> patterns_;             // by slot
   std::vector<std::vector<Member>> members_;  // coefficients by class
   std::vector<Slot> free_;
+  std::vector<Slot> changed_;
+  std::vector<bool> is_changed_;  // by slot: whether it is among changed_
   // What rows that are admitted are compared with: slots, who lives in them, and as of which move.
   std::size_t view_columns_ = 0, view_inhabited_ = 0;
   std::uint64_t view_moves_ = 0;
@@ -192,7 +205,8 @@ class SupportSet {
 };
 
 // Numbers nearest to `targets` between the bounds that sum to zero; these overwrite the targets.
-// Each finite bound is met exactly.
+// Each finite bound is met exactly, and the sum but for the rounding of the numbers themselves,
+// however large the targets are.
 void project_to_zero_sum(std::span<double> targets, std::span<const double> lower,
                          std::span<const double> upper, std::vector<double>& breaks);
 

@@ -86,8 +86,9 @@ struct InstructionSet {
   const char* name;  // "avx512", "avx2" or "baseline"
   VectorCode<float> single_precision;
   VectorCode<double> double_precision;
-  // sums[i] += factor * values[i]
-  void (*add_scaled)(const float* values, double factor, double* sums, std::size_t count);
+  // sums[i] += constant + factor * values[i]
+  void (*add_scaled)(const float* values, double factor, double constant, double* sums,
+                     std::size_t count);
 };
 
 template <class T>

@@ -332,7 +332,8 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     check_names(estimator_class, set(attributes))
     decoder = Decoder(tensors)
     estimator = estimator_class(
-        **{key: decoder.decode(node, key) for key, node in parameters.items()}
+        **estimator_class._parameters_of_old_files
+        | {key: decoder.decode(node, key) for key, node in parameters.items()}
     )
     estimator.__dict__.update({key: decoder.decode(node, key) for key, node in attributes.items()})
     if decoder.unused:

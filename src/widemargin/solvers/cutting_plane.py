@@ -4,7 +4,8 @@ Problem      as :mod:`widemargin.solvers.dual`
 State        the machine, which holds rows that have a working set: classes that were once the worst
              of the row by more than epsilon
 Step         look for new constraints in a block of rows; once there are ``new_constraints``, solve
-             the problem of the working sets to within epsilon, by the row solves of MCSVM
+             the problem of the working sets to within epsilon, by the row solves of MCSVM and
+             conjugate gradients between them
 Stops        when a pass finds no constraint and the duality gap is small; else epsilon shrinks
 
 Source: Tsochantaridis, Joachims, Hofmann and Altun, "Large Margin Methods for Structured and
@@ -15,18 +16,15 @@ of 1 for a wrong class.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from widemargin import _native
 from widemargin._parameters import check_integer, check_real
 from widemargin.solvers.dual import DualMachine, DualSolver, Watch
+from widemargin.solvers.sweeps import ROUND_SWEEPS, Sweeps
 
 _SHRINK = 0.25  # of epsilon, after a pass without new constraints
 _LEAST_EPSILON = 1e-7
-_MOST_IDLE = 3
-_MOST_SHIFTS = 20_000  # of one native call
 _ROUNDS = 10  # of a pass
 
 
@@ -52,7 +50,7 @@ class CuttingPlane(DualSolver):
 
     def solve(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
         """Move the machine until the watch says stop."""
-        sweeps = _native.RowSweeps(machine.set, True, rng.randint(1 << 31))
+        sweeps = Sweeps(machine, watch, rng, working_sets=True)
         epsilon = float(self.epsilon)
         while not watch.reason:
             joined = self._pass(machine, watch, sweeps, rng, epsilon)
@@ -74,7 +72,7 @@ class CuttingPlane(DualSolver):
         self,
         machine: DualMachine,
         watch: Watch,
-        sweeps: Any,
+        sweeps: Sweeps,
         rng: np.random.RandomState,
         epsilon: float,
     ) -> int:
@@ -90,24 +88,29 @@ class CuttingPlane(DualSolver):
                 watch.rows_seen += len(block)
                 joined, waiting = joined + found, waiting + found
                 if waiting >= self.new_constraints:
-                    self._solve_working_sets(watch, sweeps, epsilon)
+                    self._solve_working_sets(sweeps, epsilon)
                     waiting = 0
             if waiting:
-                self._solve_working_sets(watch, sweeps, epsilon)
+                self._solve_working_sets(sweeps, epsilon)
                 waiting = 0
             watch.end_round()
             if watch.reason:
                 break
         if joined == 0 and not watch.reason:
-            self._solve_working_sets(watch, sweeps, _SHRINK * epsilon)
+            self._solve_working_sets(sweeps, _SHRINK * epsilon)
         return joined
 
     @staticmethod
-    def _solve_working_sets(watch: Watch, sweeps: Any, epsilon: float) -> None:
-        idle = 0  # sweeps without gain; the first may only have looked for large violations
-        while idle < _MOST_IDLE and not watch.is_late():
-            violation, gain, _, is_over = sweeps.sweep(epsilon / 2, _MOST_SHIFTS)
-            if is_over and violation <= epsilon:
-                return
-            if is_over:
-                idle = 0 if gain > 0 else idle + 1
+    def _solve_working_sets(sweeps: Sweeps, epsilon: float) -> None:
+        """Sweep until no violation is above epsilon, nothing moves, or it is late."""
+        is_slow = False  # in the first round
+        moves = True
+        sweeps.begin_problem()
+        while moves:
+            sweeps.begin_round()
+            for _ in range(ROUND_SWEEPS):
+                swept = sweeps.sweep(epsilon / 2)
+                if not swept.is_over or swept.violation <= epsilon:
+                    return
+            moves = sweeps.end_round(is_slow=is_slow)
+            is_slow = True

@@ -1,7 +1,8 @@
 """Dual machines in the making: rows in slots, their coefficients and gradients.
 
 Problem      maximise  sum_i beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k(x_i, x_j)  with
-             rows of beta that sum to zero, and bounds that are the loss's:
+             rows of beta that sum to zero, and bounds that are the loss's; with intercepts, k is
+             the kernel plus 1:
              beta_i(c) <= cap_i [c = y_i] for "crammer_singer"
              -cap_i <= beta_i(c) <= 0 for c != y_i for "weston_watkins"
 State        a :class:`DualMachine`: which rows are held, with coefficients and gradients. It is a
@@ -106,8 +107,12 @@ class CalledRows:
         return single
 
     def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
-        """Return the rows in slots."""
-        return self._rows[self._where[slots]]
+        """Return the rows in slots; no copy, if they are all there are, in their order."""
+        places = self._where[slots]
+        is_all = len(places) == self._rows.shape[0] and np.array_equal(
+            places, np.arange(len(places))
+        )
+        return self._rows if is_all else self._rows[places]
 
     def diagonal(self, slot: int) -> float:
         """Return the kernel value of a slot with itself."""
@@ -152,6 +157,9 @@ class DualMachine:
     loss : {"crammer_singer", "weston_watkins"}
     margin : float
         Of the scores; 0 for learners that only want the right class first.
+    fit_intercept : bool
+        Whether 1 is added to all kernel values, which gives each class an intercept: the sum of its
+        coefficients.
     cache_size : float
         Megabytes of kernel rows that are kept.
     n_threads : int
@@ -165,16 +173,18 @@ class DualMachine:
         *,
         loss: str = "crammer_singer",
         margin: float = 1.0,
+        fit_intercept: bool,
         cache_size: float = 200.0,
         n_threads: int = 1,
     ) -> None:
         self.kernel = kernel
         self.n_classes = n_classes
+        self.offset = float(fit_intercept)
         self.cache_bytes = int(min(cache_size * _MEGABYTE, 1 << 60))
         self._called: CalledRows | None = None
         self._slots = self._make_slots(kernel, rows)
         self.set = _native.SupportSet(
-            self._slots, n_classes, loss, margin, self.cache_bytes, n_threads
+            self._slots, n_classes, loss, margin, self.offset, self.cache_bytes, n_threads
         )
         self._batch: Batch | None = None
 
@@ -270,7 +280,7 @@ class DualMachine:
     def let_go_of_batch(self) -> None:
         """Look no more at the rows of the batch; support patterns stay."""
         if self._called is not None:
-            self._called.let_go_of_batch(self.supports().slots)
+            self._called.let_go_of_batch(np.sort(self.supports().slots))
 
     def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
         """Return the rows in slots, if the machine keeps them."""
@@ -317,8 +327,12 @@ def _origin(kernel: Kernel, rows: Rows) -> Array:
     if sp.issparse(rows) or not isinstance(kernel, (RBF, Laplacian)):
         return np.zeros(rows.shape[1])
     some = rows[:: max(1, rows.shape[0] // _ORIGIN_ROWS)]
-    # In single precision: rows of either precision are then moved by the same.
-    return np.asarray(np.median(some, axis=0).astype(np.float32), dtype=np.float64)
+    medians: Array = np.asarray(np.median(some, axis=0), dtype=np.float64)
+    # In single precision, unless they are beyond it: rows of either precision are then moved by the
+    # same.
+    held = np.abs(medians) <= np.finfo(np.float32).max
+    medians[held] = medians[held].astype(np.float32)
+    return medians
 
 
 @dataclass

@@ -18,19 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin import _native
 from widemargin._parameters import check_flag
 from widemargin.solvers.dual import DualMachine, DualSolver, Watch
+from widemargin.solvers.sweeps import LEAST_VIOLATION, ROUND_SWEEPS, Sweeps
 
 _SETTLED = 0.1  # of the objective: with a gap of so much it shows which rows are easy
 _ROUGH = 0.05  # of the dual: gap of support patterns at which the other rows are looked at first
 _INNER_SHARE = 0.5  # of the gap that is wanted, for rows that are held
-_LEAST_VIOLATION = 1e-10  # of scores, whose margin is 1
-_ROUND_SWEEPS = 10
-_SHIFTED_ENTRIES = 500_000_000  # gradients that one native call changes: some tenths of a second
 _SLOW = 0.95  # of the gap, that is left after a round of sweeps: time for something else
-_LEAST_SHARE, _LARGEST_SHARE = 0.5, 64.0
-_LEAST_GAIN = 1e-13  # of the dual, in a round of sweeps
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ def polish(
     ``holds_all`` says that all rows of the batch are held, and not only those that have
     coefficients.
     """
-    sweeps = _Sweeps(machine, watch, rng)
+    sweeps = _GapSweeps(machine, watch, rng)
     rough = not holds_all  # until all rows were seen it is not worth much to be exact
     while not watch.reason:
         watch.before_round()
@@ -79,7 +74,7 @@ def polish(
             keep_above = machine.keep_above()
             gap, violation = machine.inspect(keep_above, watch)
             holds_all, rough = keep_above == -np.inf, False
-            stuck = stuck and violation <= _LEAST_VIOLATION
+            stuck = stuck and violation <= LEAST_VIOLATION
         elif shrinking and holds_all and gap < _SETTLED * abs(machine.set.dual):
             holds_all = machine.set.release_satisfied(machine.keep_above()) == 0
         if watch.is_small(gap):
@@ -91,51 +86,31 @@ def polish(
         watch.end_round(gap)
 
 
-class _Sweeps:
-    """Rounds of sweeps over the rows that are held, with conjugate gradients where they pay."""
+class _GapSweeps:
+    """Rounds of sweeps that end when the gap of the rows that are held is small."""
 
     def __init__(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
         self._machine, self._watch = machine, watch
-        self._native = _native.RowSweeps(machine.set, False, rng.randint(1 << 31))
-        self._share = 0.0  # of the work of a round of sweeps, that conjugate steps may take
+        self._sweeps = Sweeps(machine, watch, rng)
         self._gap = np.inf  # after the last round
 
     def round(self, share: float, rough: bool) -> tuple[bool, bool]:
         """Sweep a few times; return whether the gap of held rows is small, and if nothing moves."""
         state, watch = self._machine.set, self._watch
-        dual, shifts = state.dual, state.n_shifts
-        for _ in range(_ROUND_SWEEPS):
+        self._sweeps.begin_round()
+        for _ in range(ROUND_SWEEPS):
             gap = state.gap()[0]
             if watch.is_small(gap / share) or (rough and gap <= _ROUGH * abs(state.dual)):
                 return True, False
             if watch.epochs is not None and watch.epoch >= watch.epochs:
                 return False, False
-            violation, is_over = self._sweep()
-            if not is_over:
+            swept = self._sweeps.sweep()
+            if not swept.is_over:
                 return False, False
-            if violation <= _LEAST_VIOLATION or not np.isfinite(gap):
+            watch.epoch += 1
+            watch.arg_max += swept.looked_at
+            if swept.violation <= LEAST_VIOLATION or not np.isfinite(gap):
                 return False, True
-        self._step_conjugate(state.n_shifts - shifts)
-        return False, state.dual - dual <= _LEAST_GAIN * abs(dual)
-
-    def _sweep(self) -> tuple[float, bool]:
-        """Sweep once; return the largest violation, and whether there was the time."""
-        most = max(100, _SHIFTED_ENTRIES // max(1, self._machine.set.n_slots))
-        while not self._watch.is_late():
-            violation, _, looked_at, is_over = self._native.sweep(_LEAST_VIOLATION, most)
-            if is_over:
-                self._watch.arg_max += looked_at
-                self._watch.epoch += 1
-                return violation, True
-        return np.inf, False
-
-    def _step_conjugate(self, shifts: int) -> None:
-        """Take conjugate steps, the more the less the last rounds have done for the gap."""
-        gap, before = self._machine.set.gap()[0], self._gap
+        gap, before = state.gap()[0], self._gap
         self._gap = gap
-        if gap > _SLOW * before:
-            self._share = min(2 * self._share + _LEAST_SHARE, _LARGEST_SHARE)
-        else:
-            self._share = self._share / 2 if self._share > _LEAST_SHARE else 0.0
-        if self._share > 0:
-            self._native.conjugate_steps(max(1, int(self._share * shifts)))
+        return False, not self._sweeps.end_round(is_slow=gap > _SLOW * before)
