@@ -20,7 +20,7 @@ from widemargin.export._onnx import (
     output_types,
 )
 from widemargin.export._source import resolve
-from widemargin.export._wrappers import Table, asked_table, guises
+from widemargin.export._wrappers import Table, asked_table, guises, option
 from widemargin.models import Model
 from widemargin.readouts import Readout
 
@@ -82,13 +82,13 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
         declared = [(output.raw_name, type(output.type)()) for output in outer[0].outputs]
     else:
         types = output_types(*_machine(scope, model), np.dtype(np.float32))
-        if _option(scope, model, "raw_scores"):
+        if option(scope, model, "raw_scores"):
             types.pop("probabilities", None)
         declared = [(name, inputs[0].type) for name in types]
     for name, kind in declared:
         operator.outputs.append(scope.declare_local_variable(name, kind))
     outputs = list(operator.outputs)
-    if _option(scope, model, "output_class_labels") and not outer:
+    if option(scope, model, "output_class_labels") and not outer:
         outputs.append(_declare_class_labels(scope, _machine(scope, model)[1]))
     return outputs
 
@@ -175,7 +175,7 @@ def _contents(operator: Any, readout: Readout, container: Any = None) -> list[An
         return ["label", "scores", "probabilities"]
     scope, machine = operator.scope_inst, operator.raw_operator
     raw_scores = any(
-        _option(source, guise, "raw_scores")
+        option(source, guise, "raw_scores")
         for source in (scope, container)
         for guise in (machine, *(outer.raw_operator for outer in guises(scope, machine)))
         if source is not None
@@ -188,15 +188,9 @@ def _machine(scope: Any, estimator: Any) -> tuple[Model, Readout]:
     """Return the model and the readout, whose classes are numbers where that is asked for."""
     model, readout = resolve(estimator)
     assert readout is not None  # estimators have one
-    if _option(scope, estimator, "nocl"):
+    if option(scope, estimator, "nocl"):
         readout = replace(readout, classes=np.arange(len(readout.classes)))
     return model, readout
-
-
-def _option(source: Any, estimator: Any, name: str) -> bool:
-    """Return whether an option is set, of a scope or a container."""
-    options = source.get_options(estimator, {name: False}, fail=False)
-    return bool(options and options[name])
 
 
 def _tensor_type(name: str, shape: list[Any]) -> Any:

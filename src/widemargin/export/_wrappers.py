@@ -34,13 +34,20 @@ Table: TypeAlias = Columns | Literal["scores", "probabilities"]
 
 def core(model: Any) -> Any:
     """Return what predicts inside pipelines and searches, which hand on what it gives."""
-    while True:
+    while not isinstance(model, BaseMachine):  # a machine that searches by itself is one machine
         if isinstance(model, Pipeline):
             model = model.steps[-1][1]
         elif hasattr(model, "best_estimator_"):
             model = model.best_estimator_
         else:
-            return model
+            break
+    return model
+
+
+def option(source: Any, estimator: Any, name: str) -> bool:
+    """Return whether an option is set, according to a scope or a container of skl2onnx."""
+    options = source.get_options(estimator, {name: False}, fail=False)
+    return bool(options and options[name])
 
 
 def guises(scope: Any, machine: Any) -> list[Any]:
@@ -52,13 +59,25 @@ def guises(scope: Any, machine: Any) -> list[Any]:
 
 def wrappers(scope: Any, machine: Any) -> list[Any]:
     """Return the meta-estimators that compute with what the machine gives."""
-    found = []
+    found: list[Any] = []
     for operator in scope.operators.values():
         model = operator.raw_operator
         if any(core(member) is machine for member in _members(model)) and all(
             model is not other for other in found
         ):
             found.append(model)
+    return found
+
+
+def _all_wrappers(scope: Any, machine: Any) -> list[Any]:
+    """Return the meta-estimators around a machine, those around them, and so on."""
+    found = wrappers(scope, machine)
+    for wrapper in found:  # which grows meanwhile
+        found += [
+            outer
+            for outer in wrappers(scope, wrapper)
+            if all(outer is not other for other in found)
+        ]
     return found
 
 
@@ -105,8 +124,8 @@ def asked_table(scope: Any, machine: Any, readout: Readout, raw_scores: bool) ->
         Where the file would not predict as scikit-learn does.
     """
     around = wrappers(scope, machine)
-    for wrapper in around:
-        _refuse_wrong_conversion(wrapper, machine, readout, raw_scores)
+    for wrapper in _all_wrappers(scope, machine):
+        _refuse_wrong_conversion(scope, wrapper, machine)
     tables = {_table(wrapper, machine, readout, raw_scores) for wrapper in around or [None]}
     if len(tables) > 1:
         raise ValueError(
@@ -155,11 +174,9 @@ def _methods(wrapper: StackingClassifier, machine: Any) -> list[str]:
     ]
 
 
-def _refuse_wrong_conversion(
-    wrapper: Any, machine: Any, readout: Readout, raw_scores: bool
-) -> None:
+def _refuse_wrong_conversion(scope: Any, wrapper: Any, machine: Any) -> None:
     """Raise an error where skl2onnx is wrong for every estimator inside this wrapper."""
-    fault = _fault(wrapper, readout, raw_scores)
+    fault = _fault(wrapper, option(scope, wrapper, "raw_scores")) or _fault_of_labels(wrapper)
     if fault is not None:
         raise ValueError(
             f"This {type(wrapper).__name__} around {type(machine).__name__} would not predict in "
@@ -167,19 +184,16 @@ def _refuse_wrong_conversion(
         )
 
 
-def _fault(wrapper: Any, readout: Readout, raw_scores: bool) -> str | None:
+def _fault(wrapper: Any, raw_scores: bool) -> str | None:
     """Return what the converter of a wrapper does wrong, and what to do instead."""
     if isinstance(wrapper, CalibratedClassifierCV) and wrapper.method == "isotonic":
         return (
             "takes the nearest step of an isotonic calibration where scikit-learn interpolates. "
             'Calibrate with method="sigmoid".'
         )
-    if isinstance(wrapper, OneVsOneClassifier) and not _are_numbers_from_zero(wrapper.classes_):
-        return (
-            "gives the numbers of the classes instead of their labels. Train with the labels 0 to "
-            "n_classes - 1, or without the wrapper: the machine tells many classes apart by itself."
-        )
-    if isinstance(wrapper, BaggingClassifier) and readout.link is None and not raw_scores:
+    if isinstance(wrapper, BaggingClassifier) and not (
+        raw_scores or hasattr(wrapper.estimators_[0], "predict_proba")
+    ):
         return (
             "counts the votes of machines without predict_proba along the wrong axis. Train with "
             'loss="logistic".'
@@ -188,9 +202,29 @@ def _fault(wrapper: Any, readout: Readout, raw_scores: bool) -> str | None:
         return "leaves out the threshold. Convert its estimator_ and apply best_threshold_ to it."
     if isinstance(wrapper, OneVsRestClassifier) and wrapper.multilabel_ and raw_scores:
         return "compares scores with 1/2 instead of 0. Convert it without raw_scores."
+    weighted = isinstance(wrapper, VotingClassifier) and wrapper.weights is not None
+    if weighted and len(wrapper.weights) != len(wrapper.estimators_):
+        return "mixes up the weights where a member was dropped. Leave the member out instead."
     if isinstance(wrapper, StackingClassifier):
         return _fault_of_stack(wrapper)
     return None
+
+
+def _fault_of_labels(wrapper: Any) -> str | None:
+    """Return which labels do not pass through the converter of a wrapper."""
+    if isinstance(wrapper, OneVsOneClassifier) and not _are_numbers_from_zero(wrapper.classes_):
+        return (
+            "gives the numbers of the classes instead of their labels. Train with the labels 0 to "
+            "n_classes - 1, or without the wrapper: the machine tells many classes apart by itself."
+        )
+    if isinstance(wrapper, MultiOutputClassifier) or wrapper.classes_.dtype.kind not in "if":
+        return None
+    # Two converters write labels as single-precision numbers, the others as int32.
+    single = isinstance(wrapper, (OneVsRestClassifier, VotingClassifier))
+    largest = 2**24 if single else 2**31 - 1
+    if np.abs(wrapper.classes_).max() <= largest:
+        return None
+    return f"keeps labels up to {largest} only. Train with smaller ones, or with strings."
 
 
 def _are_numbers_from_zero(classes: Any) -> bool:
