@@ -1,4 +1,4 @@
-"""Converters for skl2onnx: pipelines and meta-estimators with an estimator of this library inside."""
+"""Converters for skl2onnx: pipelines and meta-estimators around an estimator of this library."""
 
 from __future__ import annotations
 
