@@ -7,12 +7,23 @@ from typing import Any
 
 from widemargin._files import replace_file
 from widemargin._parameters import check_float_dtype, check_integer
+from widemargin.export._onnx._columns import Columns, add_columns, column_count
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model
-from widemargin.export._onnx._readout import output_types
+from widemargin.export._onnx._readout import label_table, output_types
 from widemargin.export._source import resolve
 
-__all__ = ["LEAST_OPSET", "Graph", "add_machine", "output_types", "to_onnx"]
+__all__ = [
+    "LEAST_OPSET",
+    "Columns",
+    "Graph",
+    "add_columns",
+    "add_machine",
+    "column_count",
+    "label_table",
+    "output_types",
+    "to_onnx",
+]
 
 LEAST_OPSET = 13  # from here on ReduceSum and Unsqueeze take their axes as they are given here
 

@@ -34,13 +34,19 @@ _MIXED: tuple[Precisions, ...] = (_SINGLE, (np.float64, np.float32), _DOUBLE)  #
 
 def add_machine(
     graph: Graph, rows: str, model: Model, readout: Readout | None, dtype: np.dtype[Any]
-) -> None:
-    """Add scores, labels and probabilities of rows, and name them as outputs."""
+) -> str:
+    """Add scores, labels and probabilities of rows, and name them as outputs.
+
+    Returns
+    -------
+    scores : str
+        Name of the scores as columns, of shape (batch, n_outputs) for two classes too.
+    """
     scores = add_scores(graph, rows, model, dtype, least_precisions(model, dtype))
     graph.outputs["scores"] = scores
-    if readout is None:
-        return
-    add_readout(graph, scores, readout, dtype)
+    if readout is not None:
+        add_readout(graph, scores, readout, dtype)
+    return scores
 
 
 def as_model(

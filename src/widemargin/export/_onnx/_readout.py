@@ -86,14 +86,18 @@ def label_table(classes: Array) -> Array:
 
 def _add_probabilities(graph: Graph, scores: str, dtype: Any, readout: Readout) -> str:
     """Add probabilities of shape (batch, n_classes); see :class:`Readout` for the links."""
-    if readout.kind == "binary":
-        both = graph.constant("signs", [[-1.0, 1.0]], dtype)
-        return graph.add("Sigmoid", graph.add("Mul", scores, both))
-    if readout.kind == "multilabel":
-        return graph.add("Sigmoid", scores)
+    if readout.kind in ("binary", "multilabel"):
+        return graph.add("Sigmoid", add_class_scores(graph, scores, dtype, readout))
     if readout.link == "one_against_rest":
         scores = _add_log_sigmoid(graph, scores, dtype)
     return graph.add("Softmax", scores, axis=1)
+
+
+def add_class_scores(graph: Graph, scores: str, dtype: Any, readout: Readout) -> str:
+    """Add a score of each class, of shape (batch, n_classes): for two classes -f and f."""
+    if readout.kind != "binary":
+        return scores
+    return graph.add("Mul", scores, graph.constant("signs", [[-1.0, 1.0]], dtype))
 
 
 def _add_log_sigmoid(graph: Graph, scores: str, dtype: Any) -> str:
