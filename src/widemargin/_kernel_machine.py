@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from widemargin._base import BaseMachine
 from widemargin._parameters import check_choice, check_integer, check_jobs, check_real
-from widemargin._rows import canonical_rows, check_kernel_matrix
+from widemargin._rows import canonical_rows, check_kernel_matrix, validated_data
 from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -67,10 +66,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Rows, npt.NDArray[np.intp], Array, Array]:
         """Return rows, class numbers, weights, and these times C; sets classes_."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        check_classification_targets(y)
+        X, y = validated_data(self, X, y, reset=True)
         if self._is_precomputed():
             check_kernel_matrix(X)
         self.classes_, labels = np.unique(y, return_inverse=True)

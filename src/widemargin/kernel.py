@@ -356,7 +356,7 @@ default="rbf"
                 "the features, for example by sklearn.preprocessing.StandardScaler, or lower C.",
                 ConvergenceWarning,
             )
-        if attributes["n_basis_"] == 0:
+        if attributes["model_"].n_basis == 0:
             self._warn(
                 "The machine has no support pattern: all scores are zero. Lower tau, or check "
                 "the weights.",
@@ -437,6 +437,7 @@ default="rbf"
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):
             return None
+        self._check_learned(self._patterns)
         return {
             "classes": self.classes_,
             "n_features": self.n_features_in_,
@@ -485,7 +486,7 @@ default="rbf"
 
 def _rounding_noise(kernel: Kernel, rows: Rows, attributes: dict[str, Any]) -> float:
     """Return about how much the objective owes to kernel values that are rounded."""
-    if isinstance(kernel, (RBF, Laplacian)) or attributes["n_basis_"] == 0:
+    if isinstance(kernel, (RBF, Laplacian)) or attributes["model_"].n_basis == 0:
         return 0.0  # values of 1 at the most
     diagonal = np.abs(kernel.diagonal(rows)[attributes["basis_indices_"]])
     squares = np.square(attributes["_patterns"]["coef"]).sum(axis=1)

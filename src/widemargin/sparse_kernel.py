@@ -612,14 +612,7 @@ default="rbf"
 
     @staticmethod
     def _attributes_of(model: KernelExpansion, **others: Any) -> dict[str, Any]:
-        return {
-            "basis_": model.basis,
-            "n_basis_": model.n_basis,
-            "dual_coef_": model.coef,
-            "intercept_": model.intercept,
-            "model_": model,
-            **others,
-        }
+        return {"model_": model, **others}
 
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):

@@ -373,7 +373,7 @@ stop_reason_ :
         machine = self._machine()
         rows, labels, weights, _ = machine._validate_training_data(X, y, sample_weight)
         for name in _fit_of(self):
-            delattr(self, name)
+            del self.__dict__[name]
         self.__dict__.update(_fit_of(machine))
         return rows, labels, weights
 
