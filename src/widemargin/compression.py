@@ -179,6 +179,11 @@ def compress(
     else:
         scores, loss, n_classes = None, machine._loss(), len(full.attributes["classes_"])
         numbers = np.searchsorted(full.attributes["classes_"], before)
+        if len(present := np.unique(before[weights > 0])) < 2:
+            raise ValueError(
+                f"The machine predicts only 1 class, {present.tolist()[0]!r}, for all rows with "
+                "weight, and target='classes' needs 2 or more. Pass more rows, or target='scores'."
+            )
         problem = Problem(loss, loss.encode(numbers, n_classes), n_classes)
         C = machine.C if C is None else C
     grown, on_the_way = _grow(machine, problem, rows, weights, C)

@@ -422,7 +422,7 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, DUAL_LOSSES)
-        check_real("C", self.C, positive=True)
+        self._check_C()
         if not isinstance(self.solver, DualSolver):
             check_choice("solver", self.solver, tuple(SOLVERS), ", or a solver")
         if self.epochs is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Real
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -309,7 +310,8 @@ class KernelMIRA(_OnlineClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Largest coefficient that a row gets at one time.
+        Largest coefficient that a row gets at one time, times its weight. ``inf`` is MIRA without a
+        cap, where weights above zero make no difference.
 
     margin : float, default=1.0
         By how much the right class is to be ahead. As small as it may be, it must be positive: all
@@ -440,6 +442,7 @@ default="rbf"
         return float(self.margin)
 
     def _check_parameters(self) -> None:
-        check_real("C", self.C, positive=True)
+        if not (isinstance(self.C, Real) and np.isposinf(float(self.C))):
+            check_real("C", self.C, positive=True)
         check_real("margin", self.margin, positive=True)
         super()._check_parameters()

@@ -507,7 +507,7 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         check_integer("max_basis", self.max_basis, least=1)
-        check_real("C", self.C, positive=True)
+        self._check_C()
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
         self._check_kernel_parameters()

@@ -83,8 +83,8 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
         fewer where a class has fewer rows. An integer: that many stratified folds. Every class must
-        be among the rows to learn from in each split. Of splitters that need groups, pass the
-        splits: ``list(GroupKFold(5).split(X, y, groups))``.
+        be among the rows to learn from in each split. Splitters that keep groups together, such as
+        :class:`sklearn.model_selection.GroupKFold`, take the ``groups`` of ``fit``.
 
     scoring : str or callable, default=None
         What is best: a name of scikit-learn's, or a callable ``scorer(machine, X, y)``, which is
@@ -158,6 +158,9 @@ stop_reason_ :
     True
     """
 
+    # As of scikit-learn's splitters that need groups: who gives them need not ask for them too.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
     _fitted_names = SparseKernelClassifier._fitted_names | {
         *("_seed", "best_index_", "best_params_", "best_score_", "cv_results_", "n_splits_"),
     }
@@ -196,7 +199,7 @@ stop_reason_ :
         self.n_jobs = n_jobs
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the settings, and fit a machine with them to all rows.
 
         Callbacks see a round for each batch of candidates, for each size, and for the last fit. One
@@ -210,7 +213,11 @@ stop_reason_ :
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in fits and in scores; a row of weight 0 might as well not be
-            there.
+            there, but that its class stays in ``classes_``. Two classes must have weight.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that belong together, for a splitter ``cv`` that goes by them. With
+            scikit-learn's metadata routing they are asked for, unless ``set_fit_request`` says
+            otherwise.
 
         Returns
         -------
@@ -224,7 +231,7 @@ stop_reason_ :
         )
         machine = self._machine(random_state=self._seed)
         scorer = check_scoring(machine, scoring=self.scoring)
-        splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed)
+        splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed, groups)
         sizes = self._sizes(min(len(train) for train, _ in splits))
         progress = FitProgress(self, MOST_SCREENS + len(sizes) + 1, X, y, sample_weight)
         search = Search(
