@@ -114,8 +114,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         """Require a model that goes with the classes and features, and let go of the one before."""
         if not isinstance(model, KernelExpansion):
             raise TypeError(
-                "model_ must be a widemargin.models.KernelExpansion, got "
-                f"{type(model).__name__}."
+                f"model_ must be a widemargin.models.KernelExpansion, got {type(model).__name__}."
             )
         n_features = getattr(self, "n_features_in_", model.n_features)
         if hasattr(self, "classes_"):

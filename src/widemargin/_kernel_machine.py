@@ -12,7 +12,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from widemargin._base import BaseMachine
-from widemargin._parameters import check_choice, check_integer, check_jobs, check_real
+from widemargin._parameters import (
+    check_choice,
+    check_integer,
+    check_jobs,
+    check_real,
+    check_verbose,
+)
 from widemargin._rows import canonical_rows, check_kernel_matrix, validated_data
 from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
 
@@ -62,6 +68,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)
         check_jobs(self.n_jobs)
+        check_verbose(self.verbose)
 
     def _make_kernel(self, rows: Rows, weights: Array | None = None) -> Kernel:
         return as_kernel(

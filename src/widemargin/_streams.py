@@ -25,6 +25,7 @@ from widemargin._kernel_machine import KernelMachine
 from widemargin._machines import two_as_one
 from widemargin._parameters import check_choice, check_integer, check_real
 from widemargin._rows import canonical_rows, rows_like, validated_data
+from widemargin._support import SupportAttributes
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
@@ -87,7 +88,7 @@ class Stream:
 @functools.cache
 def _parameter_names(kind: Any) -> tuple[str, ...]:
     """Return the names of all parameters but those that are read at every call."""
-    read = ("C", "class_weight")
+    read = ("C", "class_weight", "verbose")
     return tuple(name for name in kind._get_param_names() if name not in read)
 
 
@@ -101,7 +102,7 @@ def _learns_row_by_row(estimator: DualClassifier) -> None:
     estimator._check_learns_row_by_row()
 
 
-class DualClassifier(KernelMachine):
+class DualClassifier(SupportAttributes, KernelMachine):
     """A classifier that a :class:`~widemargin.solvers.dual.DualMachine` is behind."""
 
     model_: KernelExpansion

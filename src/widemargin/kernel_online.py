@@ -53,7 +53,7 @@ class _OnlineClassifier(DualClassifier):
         y : array-like of shape (n_samples,)
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows. Two classes must have weight.
 
         Returns
         -------
@@ -82,6 +82,11 @@ class _OnlineClassifier(DualClassifier):
                     "history_": {name: np.asarray(values) for name, values in history.items()},
                 }
 
+            def standing() -> str:
+                seen, mistakes = history["rows_seen"][-1], history["mistakes"][-1]
+                patterns = history["support_patterns"][-1]
+                return f"{seen} rows seen, {mistakes} mistakes, {patterns} support patterns"
+
             try:
                 for epoch in range(self.epochs):
                     progress.begin_round()
@@ -91,7 +96,7 @@ class _OnlineClassifier(DualClassifier):
                     take(machine, learner, order)
                     for name, value in {"epoch": epoch + 1, **_record(machine, learner)}.items():
                         history.setdefault(name, []).append(value)
-                    if progress.end_round(attributes_so_far):
+                    if progress.end_round(attributes_so_far, standing):
                         break
             except KeyboardInterrupt as stop:
                 if not history:
@@ -205,6 +210,9 @@ default="rbf"
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
 
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -219,8 +227,17 @@ default="rbf"
         The support patterns. For a precomputed kernel, their row numbers.
     basis_indices_ : ndarray of shape (n_basis,)
         Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Zeros.
     n_mistakes_ : int
@@ -233,7 +250,8 @@ default="rbf"
         After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
         ``support_vectors``, ``support_patterns``.
     model_ : KernelExpansion
-        What predicts.
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
 
     References
     ----------
@@ -268,6 +286,7 @@ default="rbf"
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.average = average
         self.kernel = kernel
@@ -282,6 +301,7 @@ default="rbf"
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _rule(self) -> dict[str, bool]:
         return {"mira": False, "averages": bool(self.average)}
@@ -357,6 +377,9 @@ default="rbf"
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
 
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -371,8 +394,17 @@ default="rbf"
         The support patterns. For a precomputed kernel, their row numbers.
     basis_indices_ : ndarray of shape (n_basis,)
         Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Zeros.
     n_mistakes_ : int
@@ -385,7 +417,8 @@ default="rbf"
         After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
         ``support_vectors``, ``support_patterns``.
     model_ : KernelExpansion
-        What predicts.
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
 
     References
     ----------
@@ -419,6 +452,7 @@ default="rbf"
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.margin = margin
@@ -434,6 +468,7 @@ default="rbf"
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _rule(self) -> dict[str, bool]:
         return {"mira": True, "averages": False}
