@@ -16,7 +16,8 @@ class _AvailableMethod:
     def __init__(self, method: Method, check: Callable[[Any], None]) -> None:
         self._method = method
         self._check = check
-        functools.update_wrapper(self, method)
+        itself: Any = self
+        functools.update_wrapper(itself, method)
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if instance is not None:

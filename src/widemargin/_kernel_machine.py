@@ -43,7 +43,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         """Return what a row of weight 1 counts against the regulariser."""
         return float(self.C)
 
-    def _check_C(self) -> None:
+    def _check_loss_weight(self) -> None:
         """Require a positive number that is finite."""
         if isinstance(self.C, Real) and np.isposinf(float(self.C)):
             raise ValueError(

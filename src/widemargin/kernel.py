@@ -450,7 +450,7 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, DUAL_LOSSES)
-        self._check_C()
+        self._check_loss_weight()
         if not isinstance(self.solver, DualSolver):
             check_choice("solver", self.solver, tuple(SOLVERS), ", or a solver")
         if self.epochs is not None:

@@ -542,7 +542,7 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         check_integer("max_basis", self.max_basis, least=1)
-        self._check_C()
+        self._check_loss_weight()
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
         self._check_kernel_parameters()
