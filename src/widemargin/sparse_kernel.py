@@ -334,7 +334,7 @@ default="rbf"
                 "the machine may keep them all: there are never more vectors than rows. Lower "
                 "max_basis for a machine that is smaller than its data.",
                 UserWarning,
-                stacklevel=FRAMES_TO_CALLER,
+                stacklevel=1 + FRAMES_TO_CALLER,
             )
         rng = check_random_state(self.random_state)
         data = (X, y, sample_weight)  # for callbacks that score
