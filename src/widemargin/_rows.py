@@ -47,6 +47,9 @@ def validated_data(
         )
         if labels:
             check_classification_targets(checked[1])
+            if checked[1].dtype.kind == "U" and isinstance(labels[0], (list, tuple)):
+                # NumPy has made text of all, so that NaN is a class by the name of 'nan' now.
+                _require_labels(labels[0])
     except (ValueError, TypeError) as error:
         not_numbers = isinstance(error, TypeError) or "could not convert" in str(error)
         reason = describe_text(X) if not_numbers else None
@@ -116,6 +119,11 @@ def describe_missing(y: Any) -> str | None:
         f"{missing[0]}{more}. Drop rows without a label, or fill it in, for example with a class "
         "of its own such as 'unknown'."
     )
+
+
+def _require_labels(y: Any) -> None:
+    if (reason := describe_missing(y)) is not None:
+        raise ValueError(reason)
 
 
 def _is_missing(label: Any) -> bool:

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import overlapping_classes
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.svm import SVC
 
 import widemargin
-from conftest import overlapping_classes
 from widemargin import (
     KernelClassifier,
     KernelMIRA,
@@ -77,7 +77,9 @@ class TestCoef:
     def test_other_kernels_have_none_and_say_so(self, machine):
         fitted = clone(machine).fit(X, y)
         assert not hasattr(fitted, "coef_")
-        with pytest.raises(AttributeError, match=r"only a linear kernel gives.*RBF.*kernel='linear'"):
+        with pytest.raises(
+            AttributeError, match=r"only a linear kernel gives.*RBF.*kernel='linear'"
+        ):
             _ = fitted.coef_
 
     @every_linear

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from conftest import overlapping_classes
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from conftest import overlapping_classes
 from widemargin import (
     KernelClassifier,
     KernelMIRA,
@@ -36,7 +36,7 @@ every_machine = pytest.mark.parametrize("machine", MACHINES, ids=str)
 def test_weights_that_leave_one_class_are_refused(machine, labels):
     machine = clone(machine)
     before = dict(vars(machine))
-    with pytest.raises(ValueError, match="only 1 class.*(1|'b')") as caught:
+    with pytest.raises(ValueError, match=r"only 1 class.*(1|'b')") as caught:
         machine.fit(X, labels, sample_weight=(y == 1) * 1.0)
     assert "np." not in str(caught.value)
     assert vars(machine) == before
@@ -45,10 +45,10 @@ def test_weights_that_leave_one_class_are_refused(machine, labels):
 @every_machine
 def test_class_weights_that_leave_one_class_are_refused(machine):
     machine = clone(machine).set_params(class_weight={0: 0, 2: 0.0})
-    with pytest.raises(ValueError, match="only 1 class.*: 1"):
+    with pytest.raises(ValueError, match=r"only 1 class.*: 1"):
         machine.fit(X, y)
     machine.set_params(class_weight={0: 0})
-    with pytest.raises(ValueError, match="only 1 class.*: 2"):
+    with pytest.raises(ValueError, match=r"only 1 class.*: 2"):
         machine.fit(X, y, sample_weight=(y != 1) * 1.0)
 
 
