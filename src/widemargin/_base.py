@@ -3,35 +3,92 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from widemargin._availability import available_if
 from widemargin._fitting import CallbackSupportMixin
-from widemargin._rows import canonical_rows
+from widemargin._rows import canonical_rows, validated_data
 from widemargin._threads import thread_count
 from widemargin.compiled import CompiledPredictor
 from widemargin.kernels import Rows
-from widemargin.models import Model
+from widemargin.models import KernelExpansion, LinearMap, Model
 from widemargin.readouts import Readout
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def _has_probabilities(estimator: BaseMachine) -> bool:
+def _has_probabilities(estimator: BaseMachine) -> None:
     estimator._check_gives_probabilities()
-    return True
+
+
+#: Attributes that are read from ``model_``, and which model files keep beside it.
+MODEL_PARTS = frozenset({"basis_", "dual_coef_", "intercept_", "n_basis_"})
+
+
+def _part_of_model(name: str, read: Callable[[Any], Any], doc: str) -> property:
+    """Return an attribute that is read from ``model_``, which alone predicts."""
+
+    def get(machine: BaseMachine) -> Any:
+        if not hasattr(machine, "model_"):
+            raise AttributeError(f"{type(machine).__name__!r} object has no attribute {name!r}")
+        return read(machine.model_)
+
+    def refuse(machine: BaseMachine, value: Any = None) -> None:
+        raise AttributeError(
+            f"{name} is read from model_, which predicts, and cannot be set by itself. Make "
+            "another model of copies: machine.model_ = widemargin.models.KernelExpansion("
+            "kernel, basis, coef, intercept)."
+        )
+
+    return property(get, refuse, refuse, doc)
+
+
+def _linear_coefficients(model: Model) -> Array:
+    linear = model.collapsed() if isinstance(model, KernelExpansion) else model
+    if not isinstance(linear, LinearMap):
+        kernel = model.kernel if isinstance(model, KernelExpansion) else type(model).__name__
+        raise AttributeError(
+            "coef_ has a weight for each feature, which only a linear kernel gives; this machine "
+            f"has {kernel!r}. Use kernel='linear', or look at dual_coef_ and basis_."
+        )
+    return linear.coef.T
+
+
+def _is_same(basis: Rows, other: Rows) -> bool:
+    if basis is other:
+        return True
+    if type(basis) is not type(other) or basis.shape != other.shape:
+        return False
+    return (basis != other).nnz == 0 if sp.issparse(basis) else bool((basis == other).all())
 
 
 class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """An estimator that has a ``model_``, and says how its scores are read."""
 
     model_: Model
+    classes_: Array
+    n_features_in_: int
+    basis_indices_: npt.NDArray[np.intp]
+    _stages: list[tuple[Array, Array]]
     n_jobs: int | None
+    verbose: int
+
+    # The documentation has no address yet: no link is better than one to other people's pages.
+    _doc_link_module = "widemargin"
+    _doc_link_template = ""
+
+    basis_ = _part_of_model("basis_", lambda model: model.basis, "The basis vectors.")
+    n_basis_ = _part_of_model("n_basis_", lambda model: model.n_basis, "Number of basis vectors.")
+    dual_coef_ = _part_of_model("dual_coef_", lambda model: model.coef, "Coefficients.")
+    intercept_ = _part_of_model("intercept_", lambda model: model.intercept, "Intercepts.")
+    coef_ = _part_of_model("coef_", _linear_coefficients, "Weights of the features.")
 
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]
@@ -50,6 +107,38 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         machine.__dict__.update({name: vars(self)[name] for name in names})
         machine.__dict__.update(attributes)
         return machine
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A fit writes into __dict__ what it leaves; here somebody puts another model in its place.
+        if name == "model_":
+            self._make_way_for(value)
+        super().__setattr__(name, value)
+
+    def _make_way_for(self, model: Any) -> None:
+        """Require a model that goes with the classes and features, and let go of the one before."""
+        if not isinstance(model, KernelExpansion):
+            raise TypeError(
+                f"model_ must be a widemargin.models.KernelExpansion, got {type(model).__name__}."
+            )
+        n_features = getattr(self, "n_features_in_", model.n_features)
+        if hasattr(self, "classes_"):
+            n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
+            if (model.n_features, model.n_outputs) != (n_features, n_outputs):
+                raise ValueError(
+                    f"model_ must be of {n_features} features and {n_outputs} scores, got one of "
+                    f"{model.n_features} and {model.n_outputs}."
+                )
+        old = self.__dict__.get("model_")
+        same_basis = old is not None and _is_same(old.basis, model.basis)
+        if "basis_indices_" in self.__dict__ and not same_basis:
+            self.basis_indices_ = np.full(model.n_basis, -1)
+        if "_stages" in self.__dict__:
+            before = self.__dict__["_stages"][:-1] if same_basis else []
+            self._stages = [*before, (model.coef, model.intercept)]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickles of versions in which these were stored beside the model.
+        super().__setstate__({name: state[name] for name in state if name not in MODEL_PARTS})
 
     @abstractmethod
     def _readout(self) -> Readout:
@@ -80,7 +169,12 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         check_is_fitted(self)
         return CompiledPredictor(
-            self.model_, self._readout(), dtype=dtype, n_jobs=n_jobs, check=check
+            self.model_,
+            self._readout(),
+            dtype=dtype,
+            n_jobs=n_jobs,
+            check=check,
+            feature_names=getattr(self, "feature_names_in_", None),
         )
 
     def decision_function(self, X: Any) -> Array:
@@ -114,7 +208,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         best = self._best(self._validate_rows(X))
         return self._readout().labels_of(best)
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class; only with a logistic loss.
 
@@ -131,7 +225,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of ``predict_proba``.
 
@@ -159,13 +253,4 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _validate_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=False,
-            ensure_min_samples=0,
-        )
-        return canonical_rows(X)
+        return canonical_rows(validated_data(self, X, reset=False, ensure_min_samples=0))

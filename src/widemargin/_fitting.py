@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ __all__ = [
 
 #: Frames between the body of a guarded ``fit`` and who called it, for ``warnings.warn``.
 FRAMES_TO_CALLER = 3 if hasattr(CallbackSupportMixin, "set_callbacks") else 2
+
+_LEAST_PAUSE = 0.05  # seconds between two lines that are printed
 
 #: Entry of ``history_`` that has the machine as it was when its fit was interrupted.
 LAST_GOOD = "last_good"
@@ -77,7 +80,10 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 class FitProgress:
-    """Tells scikit-learn's callbacks how far a fit has come; silent where there are none.
+    """Tells scikit-learn's callbacks how far a fit has come, and prints it if asked to.
+
+    With ``verbose`` of the estimator above 0, rounds are printed, at most 20 a second, the last one
+    in any case.
 
     Parameters
     ----------
@@ -96,6 +102,11 @@ class FitProgress:
         self._data = {"X": X, "y": y, "metadata": metadata}
         self._context: Any = None
         self._round: Any = None
+        self._silent = not getattr(estimator, "verbose", 0)
+        self._n_rounds = 0
+        self._started = time.perf_counter()
+        self._printed = -_LEAST_PAUSE  # seconds after the start
+        self._unprinted: Callable[[], str] | None = None
         if hasattr(estimator, "_init_callback_context"):
             self._context = estimator._init_callback_context(max_subtasks=max_rounds)
             self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
@@ -106,12 +117,25 @@ class FitProgress:
             self._round = self._context.subcontext(task_name="round")
             self._round.call_on_fit_task_begin(estimator=self._estimator, **self._data)
 
-    def end_round(self, fitted_attributes: Callable[[], dict[str, Any]]) -> bool:
+    def end_round(
+        self, fitted_attributes: Callable[[], dict[str, Any]], standing: Callable[[], str]
+    ) -> bool:
         """Say that a round ended; return whether a callback asks to stop.
 
-        ``fitted_attributes`` makes the attributes of an estimator that ends here. It is called
-        only if a callback wants to see one.
+        Parameters
+        ----------
+        fitted_attributes : callable
+            Makes the attributes of an estimator that ends here. It is called only if a callback
+            wants to see one.
+        standing : callable
+            Says in a few words where the machine is. It is called only if that is printed, maybe
+            at the end of the fit.
         """
+        self._n_rounds += 1
+        if not self._silent:
+            self._unprinted = standing
+            if self._seconds() - self._printed >= _LEAST_PAUSE:
+                self._print_round()
         if self._round is None:
             return False
         return bool(
@@ -124,9 +148,24 @@ class FitProgress:
 
     def end(self, fitted_attributes: Callable[[], dict[str, Any]]) -> None:
         """Say that the fit ended."""
+        if not self._silent:
+            self._print_round()
+            self._print(f"fitted in {self._seconds():.2f} s")
         if self._context is not None:
             self._context.call_on_fit_task_end(
                 estimator=self._estimator,
                 reconstruction_attributes=fitted_attributes,
                 **self._data,
             )
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._started
+
+    def _print_round(self) -> None:
+        if self._unprinted is not None:
+            self._printed = self._seconds()
+            self._print(f"round {self._n_rounds}, {self._printed:.2f} s: {self._unprinted()}")
+            self._unprinted = None
+
+    def _print(self, text: str) -> None:
+        print(f"[{type(self._estimator).__name__}] {text}", flush=True)

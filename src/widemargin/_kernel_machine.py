@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from widemargin._base import BaseMachine
-from widemargin._parameters import check_choice, check_integer, check_jobs, check_real
-from widemargin._rows import canonical_rows, check_kernel_matrix
+from widemargin._parameters import (
+    check_choice,
+    check_integer,
+    check_jobs,
+    check_real,
+    check_verbose,
+)
+from widemargin._rows import canonical_rows, check_kernel_matrix, validated_data
 from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -37,6 +43,16 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         """Return what a row of weight 1 counts against the regulariser."""
         return float(self.C)
 
+    def _check_loss_weight(self) -> None:
+        """Require a positive number that is finite."""
+        if isinstance(self.C, Real) and np.isposinf(float(self.C)):
+            raise ValueError(
+                f"C={self.C} asks for a machine that errs on no row, which exists only where the "
+                "classes can be separated. Give C a large number instead, such as 1e6: where they "
+                "can be separated, it gives that machine."
+            )
+        check_real("C", self.C, positive=True)
+
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or (
             isinstance(self.kernel, str) and self.kernel == "precomputed"
@@ -52,6 +68,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)
         check_jobs(self.n_jobs)
+        check_verbose(self.verbose)
 
     def _make_kernel(self, rows: Rows, weights: Array | None = None) -> Kernel:
         return as_kernel(
@@ -67,10 +84,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Rows, npt.NDArray[np.intp], Array, Array]:
         """Return rows, class numbers, weights, and these times C; sets classes_."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        check_classification_targets(y)
+        X, y = validated_data(self, X, y, reset=True)
         if self._is_precomputed():
             check_kernel_matrix(X)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -93,18 +107,26 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
     ) -> tuple[Array, Array]:
         """Return the weights of rows, and these times C and the weights of the classes.
 
-        With ``some`` it is an error if all are zero.
+        With ``some`` it is an error if all are zero, or those of all classes but one.
         """
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if some and not weights.any():
             raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
-        each = self._cap() * weights * self._class_weights(y, labels, weights)[labels]
+        each = weights * self._class_weights(y, labels, weights)[labels]
+        # Without a cap (C is infinite) a row of weight zero has none all the same.
+        each = np.multiply(each, self._cap(), out=np.zeros_like(each), where=each > 0)
         if some and not each.any():
             raise ValueError(
                 "class_weight and sample_weight leave every row without weight; there is nothing "
                 "to learn from."
             )
-        if each.max() > _LARGEST_WEIGHT:
+        if some and len(present := np.unique(labels[each > 0])) < 2:
+            raise ValueError(
+                "Classification needs at least 2 classes, but class_weight and sample_weight leave "
+                f"rows of only 1 class with weight: {self.classes_.tolist()[present[0]]!r}. Give "
+                "rows of another class a weight above zero."
+            )
+        if self._cap() < np.inf and each.max() > _LARGEST_WEIGHT:
             raise ValueError(
                 f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
                 f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."

@@ -55,6 +55,12 @@ def check_flag(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
+def check_verbose(verbose: Any) -> None:
+    """Require a level: 0 or False is silent."""
+    if not isinstance(verbose, (bool, np.bool_)):
+        check_integer("verbose", verbose, least=0)
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str], otherwise: str = "") -> None:
     """Require one of the names in ``choices``; ``otherwise`` says what else would do."""
     if not isinstance(value, str) or value not in choices:

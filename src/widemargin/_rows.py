@@ -3,13 +3,133 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from widemargin._fitting import FRAMES_TO_CALLER
 from widemargin.kernels import Rows
+
+
+def validated_data(
+    estimator: Any, X: Any, *labels: Any, reset: bool, ensure_min_samples: int = 1
+) -> Any:
+    """Return rows, and with labels both, as every estimator takes them.
+
+    The checks are scikit-learn's. Where they fail because of text among the features, or of labels
+    that are missing, the error says where.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    *labels : array-like of shape (n_samples,)
+        None, or the classes of the rows.
+    reset : bool
+        Whether the number and the names of the features are learned, else checked.
+    ensure_min_samples : int, default=1
+    """
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            *labels,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+            ensure_min_samples=ensure_min_samples,
+        )
+        if labels:
+            check_classification_targets(checked[1])
+            if checked[1].dtype.kind == "U" and isinstance(labels[0], (list, tuple)):
+                # NumPy has made text of all, so that NaN is a class by the name of 'nan' now.
+                _require_labels(labels[0])
+    except (ValueError, TypeError) as error:
+        not_numbers = isinstance(error, TypeError) or "could not convert" in str(error)
+        reason = describe_text(X) if not_numbers else None
+        if reason is None and labels:
+            reason = describe_missing(labels[0])
+        if reason is None:
+            raise
+        raise ValueError(reason) from error
+    return checked
+
+
+def describe_text(X: Any) -> str | None:
+    """Say where rows have text or dates instead of numbers, and what to do; None where nowhere."""
+    for name, column in _columns(X):
+        if column.dtype.kind in "mM":
+            return (
+                f"X has dates or times in column {name!r}, and kernels compute with numbers. Make "
+                "numbers of them that mean something for the classes, such as the hour or the age."
+            )
+        if column.dtype.kind not in "OUST":
+            continue
+        for row, value in enumerate(column):
+            if isinstance(value, (str, bytes)) and not _is_number(value):
+                return (
+                    f"X has text in column {name!r}, {str(value)[:40]!r} in row {row}, and kernels "
+                    "compute with numbers. Encode such columns, for example by "
+                    "sklearn.preprocessing.OneHotEncoder or OrdinalEncoder."
+                )
+    return None
+
+
+def _columns(X: Any) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+    """Yield the columns that may hold anything but numbers: their name or number, and values."""
+    if sp.issparse(X):
+        return
+    if hasattr(X, "columns"):
+        for place, name in enumerate(X.columns):
+            yield name, np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[name])
+        return
+    try:
+        # Not without a type: a list of text and numbers would be text throughout.
+        values = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    except ValueError:
+        return  # rows of unlike length
+    if values.ndim == 2 and values.dtype.kind not in "biuf":
+        yield from enumerate(values.T)
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def describe_missing(y: Any) -> str | None:
+    """Say where labels are missing, and what to do; None where there is one for each row."""
+    labels = np.array(y, dtype=object).ravel()
+    missing = [row for row, label in enumerate(labels) if _is_missing(label)]
+    if not missing:
+        return None
+    first = labels[missing[0]]
+    more = f", and in {len(missing) - 1} more" if len(missing) > 1 else ""
+    return (
+        f"Input y contains {'None' if first is None else 'NaN'}: there is no label in row "
+        f"{missing[0]}{more}. Drop rows without a label, or fill it in, for example with a class "
+        "of its own such as 'unknown'."
+    )
+
+
+def _require_labels(y: Any) -> None:
+    if (reason := describe_missing(y)) is not None:
+        raise ValueError(reason)
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, (float, np.floating)):
+        return bool(np.isnan(label))
+    return label is None or type(label).__name__ in ("NAType", "NaTType")  # of pandas
 
 
 def check_kernel_matrix(K: Rows) -> None:

@@ -157,6 +157,17 @@ class Search:
                 break
         return grown
 
+    def standing(self) -> str:
+        """Say what the last round of the search has found."""
+        last = self.records[-1]
+        of_stage = [record for record in self.records if record.stage == last.stage]
+        best = max(of_stage, key=lambda record: record.mean)
+        what = best.candidate
+        return (
+            f"{len(self.records)} candidates judged, best of stage {last.stage!r} "
+            f"{best.mean:.4f} with C={what.C:g}, width={what.width:g}, {what.max_basis} vectors"
+        )
+
     def table(self) -> dict[str, Any]:
         """Return the record as columns, an entry for each candidate."""
         records = self.records
@@ -260,13 +271,10 @@ def _fit_and_score(
     """Fit a copy of a machine with the settings of a candidate, or grow a fitted one."""
     started = time.perf_counter()
     machine = copy(machine).set_params(
-        C=candidate.C,
-        max_basis=candidate.max_basis,
-        learn_iter=_MOVES,
-        solver="projection",
-        warm_start=True,
-        n_jobs=1,
+        C=candidate.C, max_basis=candidate.max_basis, warm_start=True, n_jobs=1
     )
+    if machine.basis == "learned":
+        machine.set_params(learn_iter=_MOVES, solver="projection")
     with _silence():
         if not hasattr(machine, "model_"):
             machine.gamma = starting_gamma(machine, *train, factor=candidate.width)

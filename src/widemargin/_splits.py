@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from widemargin._fitting import FRAMES_TO_CALLER
 from widemargin.kernels import Rows
@@ -20,7 +21,13 @@ _FEW_ROWS = 2000  # up to which there are five folds, and four beyond: as many f
 
 
 def make_splits(
-    cv: Any, rows: Rows, labels: npt.NDArray[np.intp], weights: Array, classes: Array, seed: int
+    cv: Any,
+    rows: Rows,
+    labels: npt.NDArray[np.intp],
+    weights: Array,
+    classes: Array,
+    seed: int,
+    groups: Any = None,
 ) -> list[Split]:
     """Return row numbers to learn from and to judge by, without those of weight 0.
 
@@ -37,19 +44,32 @@ def make_splits(
     classes : ndarray of shape (n_classes,)
     seed : int
         For the order in which rows are dealt to folds.
+    groups : array-like of shape (n_rows,), default=None
+        For splitters that keep rows of a group together.
     """
+    if groups is not None:
+        groups = column_or_1d(groups)
+        check_consistent_length(rows, groups)
     weighed = np.flatnonzero(weights > 0)
     if cv is None or isinstance(cv, (int, np.integer)):
+        if groups is not None:
+            warnings.warn(
+                f"cv={cv} makes folds without a look at groups, so that rows of a group are on "
+                "both sides. Pass a splitter that goes by them, such as cv=GroupKFold().",
+                UserWarning,
+                stacklevel=2 + FRAMES_TO_CALLER,
+            )
         folds = _folds(cv, labels[weighed], classes, seed)
         parts = folds.split(np.empty((len(weighed), 0)), labels[weighed])
         splits = [(weighed[train], weighed[test]) for train, test in parts]
     else:
         try:
-            parts = list(check_cv(cv, labels, classifier=True).split(rows, classes[labels]))
+            splitter = check_cv(cv, labels, classifier=True)
+            parts = list(splitter.split(rows, classes[labels], groups))
         except ValueError as error:
             raise ValueError(
-                f"cv gave no splits: {error} Of a splitter that needs more than X and y, pass the "
-                "splits as a list."
+                f"cv gave no splits: {error} Pass groups to fit where the splitter needs them; of "
+                "one that needs more, pass the splits as a list."
             ) from error
         splits = [(_weighed(train, weights), _weighed(test, weights)) for train, test in parts]
     if not splits or not all(len(part) for split in splits for part in split):
@@ -74,11 +94,6 @@ def _folds(cv: Any, labels: npt.NDArray[np.intp], classes: Array, seed: int) -> 
     present = np.flatnonzero(counts)
     rarest = present[np.argmin(counts[present])]
     fewest, label = int(counts[rarest]), _label(classes, rarest)
-    if len(present) < 2:
-        raise ValueError(
-            f"sample_weight leaves rows of only 1 class, {label}, and cross-validation needs at "
-            "least 2 classes."
-        )
     wanted = cv if cv is not None else (5 if len(labels) <= _FEW_ROWS else 4)
     if fewest < 2 or (cv is not None and fewest < wanted):
         raise ValueError(

@@ -18,15 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
+from widemargin._availability import available_if
 from widemargin._kernel_machine import KernelMachine
 from widemargin._live import LiveScores, live_scores
 from widemargin._machines import two_as_one
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
-from widemargin._rows import canonical_rows, rows_like
+from widemargin._rows import canonical_rows, rows_like, validated_data
+from widemargin._support import SupportAttributes
 from widemargin._threads import thread_count
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
@@ -110,7 +110,7 @@ class Stream:
 @functools.cache
 def _parameter_names(kind: Any) -> tuple[str, ...]:
     """Return the names of all parameters but those that are read at every call."""
-    read = ("C", "class_weight")
+    read = ("C", "class_weight", "verbose")
     return tuple(name for name in kind._get_param_names() if name not in read)
 
 
@@ -120,12 +120,11 @@ def _names_of_the_past(kind: Any) -> tuple[str, ...]:
     return "model_", *sorted(kind._fitted_names - {"classes_"})
 
 
-def _learns_row_by_row(estimator: DualClassifier) -> bool:
+def _learns_row_by_row(estimator: DualClassifier) -> None:
     estimator._check_learns_row_by_row()
-    return True
 
 
-class DualClassifier(KernelMachine):
+class DualClassifier(SupportAttributes, KernelMachine):
     """A classifier that a :class:`~widemargin.solvers.dual.DualMachine` is behind."""
 
     _parameters_of_old_files = {"fit_intercept": False}  # noqa: RUF012  # as the base declares it
@@ -183,7 +182,7 @@ class DualClassifier(KernelMachine):
             check_integer("budget", self.budget, least=1)
         check_choice("budget_policy", self.budget_policy, BUDGET_POLICIES)
 
-    @available_if(_learns_row_by_row)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @available_if(_learns_row_by_row)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given: a batch, or one at a time.
 
@@ -259,6 +258,7 @@ class DualClassifier(KernelMachine):
     def _resume(self) -> Stream:
         """Return a machine with the coefficients that a fit or a file has left."""
         patterns, rows = self._patterns, self.model_.basis
+        self._check_learned(patterns)
         if isinstance(self.model_.kernel, Precomputed):
             raise ValueError(
                 "partial_fit cannot go on from a machine with a precomputed kernel: its patterns "
@@ -272,6 +272,38 @@ class DualClassifier(KernelMachine):
         stream = self._stream_of(machine, rows[:0], rows_seen)
         stream.keep(rows, rows_seen - count)
         return stream
+
+    def _make_way_for(self, model: Any) -> None:
+        if "_stream" in self.__dict__:
+            with self.__dict__["_stream"].lock:
+                self._publish()
+                del self._stream
+        super()._make_way_for(model)
+        if "_patterns" in self.__dict__:
+            self._patterns = self._patterns_of(model)
+
+    def _patterns_of(self, model: KernelExpansion) -> dict[str, Any]:
+        """Return patterns for a model that was not learned: without the coefficients of a dual."""
+        # The class of a pattern is the one it speaks for, unless it is known from the fit.
+        scores = np.hstack([-model.coef, model.coef]) if model.n_outputs == 1 else model.coef
+        labels = np.asarray(scores.argmax(axis=1)).ravel().astype(np.int32)
+        if (self.basis_indices_ >= 0).any():
+            labels = self._patterns["labels"]
+        return {
+            "labels": labels,
+            "caps": np.zeros(model.n_basis),
+            "coef": np.zeros((model.n_basis, len(self.classes_))),
+            "earlier": np.zeros((model.n_basis, len(self.classes_))),
+            "rows_seen": 0,
+        }
+
+    def _check_learned(self, patterns: dict[str, Any]) -> None:
+        """Require that the model was learned: every support pattern has coefficients then."""
+        if len(patterns["coef"]) and not patterns["coef"].any():
+            raise ValueError(
+                "model_ is not the one that this machine has learned, so that there is nothing to "
+                "go on from. Call fit without warm_start, or partial_fit of a clone."
+            )
 
     def _within_bounds(self, patterns: dict[str, Any]) -> Array:
         """Return coefficients that the bounds allow, where there are any."""
@@ -299,16 +331,7 @@ class DualClassifier(KernelMachine):
                 f"class_weight={self.class_weight!r} needs all rows at once, and partial_fit sees "
                 "a part. Give a dict, or sample_weight."
             )
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=not begun,
-        )
-        check_classification_targets(y)
+        X, y = validated_data(self, X, y, reset=not begun)
         self._set_classes(y, classes, begun)
         labels = self._numbers_of(y)
         caps = self._row_weights(X, labels, sample_weight, self.classes_, some=False)[1]
@@ -381,7 +404,7 @@ class DualClassifier(KernelMachine):
         ) | self._attributes_after(stream)
         model = attributes.pop("model_")
         self.__dict__.update(attributes)
-        self.model_ = model  # the last: it says that all are there
+        self.__dict__["model_"] = model  # the last: it says that all are there
 
     def _model_attributes(
         self,
@@ -402,11 +425,7 @@ class DualClassifier(KernelMachine):
         )
         return {
             "model_": model,
-            "basis_": model.basis,
             "basis_indices_": indices,
-            "n_basis_": model.n_basis,
-            "dual_coef_": model.coef,
-            "intercept_": model.intercept,
             "_patterns": {
                 "labels": supports.labels,
                 "caps": supports.caps,

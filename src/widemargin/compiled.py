@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names
 
+from widemargin._availability import available_if
 from widemargin._parameters import check_flag, check_float_dtype, check_jobs
-from widemargin._rows import canonical_rows
+from widemargin._rows import canonical_rows, describe_text
 from widemargin._threads import thread_count
 from widemargin.kernels import Rows
 from widemargin.models import Model
@@ -20,13 +21,12 @@ from widemargin.readouts import Readout
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def _has_probabilities(predictor: CompiledPredictor) -> bool:
+def _has_probabilities(predictor: CompiledPredictor) -> None:
     if predictor._readout.link is None:
         raise AttributeError(
             "This machine gives scores, not probabilities. Train one with loss='logistic', or "
             "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
         )
-    return True
 
 
 class CompiledPredictor:
@@ -46,11 +46,16 @@ class CompiledPredictor:
     check : bool, default=True
         Whether NaN and infinity in rows are looked for, which are an error. Shapes and types
         are checked in any case.
+    feature_names : array-like of str, default=None
+        Names of the features that the machine was trained with. Data frames must have them, in
+        their order, as in ``predict`` of the machine.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where the machine was trained with feature names.
     dtype : numpy dtype
 
     Examples
@@ -72,6 +77,7 @@ class CompiledPredictor:
         dtype: str = "float32",
         n_jobs: int | None = 1,
         check: bool = True,
+        feature_names: Any = None,
     ) -> None:
         self.dtype = check_float_dtype(dtype)
         check_jobs(n_jobs)
@@ -83,6 +89,13 @@ class CompiledPredictor:
             )
         self.classes_ = readout.classes
         self.n_features_in_ = model.n_features
+        if feature_names is not None:
+            self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+            if self.feature_names_in_.shape != (model.n_features,):
+                raise ValueError(
+                    f"The model has {model.n_features} features, and feature_names is of shape "
+                    f"{self.feature_names_in_.shape}."
+                )
         self._model = model
         self._readout = readout
         self._n_jobs = n_jobs
@@ -93,6 +106,7 @@ class CompiledPredictor:
         # What predict_one needs, found once: a look-up is a good part of its time. Threads are
         # counted anew after unpickling, maybe on another computer.
         self._n_threads = thread_count(self._n_jobs)
+        self._named = hasattr(self, "feature_names_in_")
         machine = self._model.machine(self.dtype)
         self._labels = self.classes_.tolist()
         self._single = bool(self.dtype == np.float32)
@@ -110,11 +124,8 @@ class CompiledPredictor:
         -------
         y : ndarray of shape (n_samples,), or (n_samples, n_labels) of 0 and 1 for multi-label
         """
-        if self._readout.kind == "multilabel":
-            return self._readout.indicators(self._scores(X))
-        rows = self._rows(X)
-        best = self._model.best(rows, self._n_threads, dtype=self.dtype, check=self._check)
-        return self._readout.labels_of(best)
+        self._check_names(X)
+        return self._predict(X)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores.
@@ -129,7 +140,7 @@ class CompiledPredictor:
         """
         return self._readout.decision(self._scores(X))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, where the machine has them.
 
@@ -149,7 +160,8 @@ class CompiledPredictor:
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            Fastest as a NumPy array of floats.
+            Fastest as a NumPy array of floats. The index of a pandas Series must be the names of
+            the features, where the machine was trained with any.
 
         Returns
         -------
@@ -166,10 +178,28 @@ class CompiledPredictor:
                 f"predict_one takes a single row of {self.n_features_in_} features, got an array "
                 f"of shape {row.shape}."
             )
-        (label,) = self.predict(row[np.newaxis])
+        if self._named and hasattr(x, "to_frame") and hasattr(x, "index"):
+            self._check_names(x.to_frame().T)
+        (label,) = self._predict(row[np.newaxis])
         return label if isinstance(label, np.ndarray) else np.asarray(label).item()
 
+    def _check_names(self, X: Any) -> None:
+        """Require the names and the order of the features, as scikit-learn does."""
+        if self._named or type(X) is not np.ndarray:
+            _check_feature_names(self, X, reset=False)
+
+    def _predict(self, X: Any) -> Array:
+        if self._readout.kind == "multilabel":
+            return self._readout.indicators(self._scores_of(X))
+        rows = self._rows(X)
+        best = self._model.best(rows, self._n_threads, dtype=self.dtype, check=self._check)
+        return self._readout.labels_of(best)
+
     def _scores(self, X: Any) -> Array:
+        self._check_names(X)
+        return self._scores_of(X)
+
+    def _scores_of(self, X: Any) -> Array:
         rows = self._rows(X)
         return self._model.scores(rows, self._n_threads, dtype=self.dtype, check=self._check)
 
@@ -181,7 +211,7 @@ class CompiledPredictor:
                 f"X must have shape (n_rows, {self.n_features_in_}), got {rows.shape}."
             )
         if rows.dtype not in (np.float32, np.float64):
-            rows = _as_numbers(rows)
+            rows = _as_numbers(X, rows)
         return canonical_rows(rows) if sp.issparse(rows) else np.ascontiguousarray(rows)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -192,11 +222,13 @@ class CompiledPredictor:
         self._prepare()
 
 
-def _as_numbers(rows: Rows) -> Rows:
+def _as_numbers(X: Any, rows: Rows) -> Rows:
     is_number = rows.dtype.kind in "biuf" or (
         # Columns of several types; strings that look like numbers are none.
         rows.dtype.kind == "O" and all(isinstance(value, (Real, np.bool_)) for value in rows.flat)
     )
     if not is_number:
-        raise TypeError(f"X must hold numbers, got an array of dtype {rows.dtype}.")
+        raise TypeError(
+            describe_text(X) or f"X must hold numbers, got an array of dtype {rows.dtype}."
+        )
     return rows.astype(np.float64)  # integers may be longer than float32 holds

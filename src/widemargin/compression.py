@@ -18,13 +18,12 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from widemargin._base import BaseMachine
 from widemargin._machines import Grown, Problem
 from widemargin._parameters import check_choice, check_flag, check_integer, check_jobs, check_real
-from widemargin._rows import canonical_rows
+from widemargin._rows import canonical_rows, validated_data
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
 from widemargin.kernels import (
@@ -180,6 +179,11 @@ def compress(
     else:
         scores, loss, n_classes = None, machine._loss(), len(full.attributes["classes_"])
         numbers = np.searchsorted(full.attributes["classes_"], before)
+        if len(present := np.unique(before[weights > 0])) < 2:
+            raise ValueError(
+                f"The machine predicts only 1 class, {present.tolist()[0]!r}, for all rows with "
+                "weight, and target='classes' needs 2 or more. Pass more rows, or target='scores'."
+            )
         problem = Problem(loss, loss.encode(numbers, n_classes), n_classes)
         C = machine.C if C is None else C
     grown, on_the_way = _grow(machine, problem, rows, weights, C)
@@ -346,9 +350,7 @@ def _check_parameters(
 
 
 def _validate_rows(estimator: Any, X: Any) -> Rows:
-    types = [np.float64, np.float32]
-    rows = validate_data(estimator, X, accept_sparse="csr", dtype=types, order="C", reset=False)
-    return canonical_rows(rows)
+    return canonical_rows(validated_data(estimator, X, reset=False))
 
 
 def _validate_labels(

@@ -117,6 +117,9 @@ default="rbf"
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
 
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each round, at most 20 a second.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -133,8 +136,17 @@ default="rbf"
         The support patterns. For a precomputed kernel, their row numbers.
     basis_indices_ : ndarray of shape (n_basis,)
         Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients beta; for two classes, those of the second less those of the first.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
     objective_ : float
@@ -158,7 +170,8 @@ default="rbf"
         ``support_patterns``. Where Ctrl-C ended the fit, the estimator is as it was before, but for
         an entry ``last_good`` here: a fitted copy.
     model_ : KernelExpansion
-        What predicts.
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
 
     See Also
     --------
@@ -222,6 +235,7 @@ default="rbf"
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.loss = loss
         self.C = C
@@ -241,6 +255,7 @@ default="rbf"
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -253,13 +268,15 @@ default="rbf"
         y : array-like of shape (n_samples,)
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; a row of weight 0 might as well not be there.
+            Weights of the rows; a row of weight 0 might as well not be there, but that its class
+            stays in ``classes_``. Two classes must have weight.
 
         Returns
         -------
         self : KernelClassifier
         """
         self._check_parameters()
+        self._check_budget_has_a_use()
         previous = self._previous_fit()
         rows, labels, weights, caps = self._validate_training_data(X, y, sample_weight)
         self.__dict__.pop("_stream", None)
@@ -292,7 +309,7 @@ default="rbf"
         def attributes_so_far() -> dict[str, Any]:
             return self._attributes_of(machine, watch, rows)
 
-        watch.after_round = lambda: progress.end_round(attributes_so_far)
+        watch.after_round = lambda: progress.end_round(attributes_so_far, watch.standing)
         try:
             self._solver().solve(machine, watch, rng)
         except KeyboardInterrupt as stop:
@@ -362,7 +379,7 @@ default="rbf"
                 "the features, for example by sklearn.preprocessing.StandardScaler, or lower C.",
                 ConvergenceWarning,
             )
-        if attributes["n_basis_"] == 0:
+        if attributes["model_"].n_basis == 0:
             self._warn(
                 "The machine has no support pattern: all scores are zero. Lower tau, or check "
                 "the weights.",
@@ -407,6 +424,17 @@ default="rbf"
             )
         super()._check_learns_row_by_row()
 
+    def _check_budget_has_a_use(self) -> None:
+        """Refuse a budget where ``partial_fit``, which alone goes by it, cannot be."""
+        try:
+            self._check_learns_row_by_row()
+        except AttributeError as error:
+            if self.budget is not None:
+                raise ValueError(
+                    f"budget={self.budget} is a limit of partial_fit, which this machine does not "
+                    f"have: {error} Leave budget at None."
+                ) from None
+
     def _solver(self) -> DualSolver:
         return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
 
@@ -429,7 +457,7 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, DUAL_LOSSES)
-        check_real("C", self.C, positive=True)
+        self._check_loss_weight()
         if not isinstance(self.solver, DualSolver):
             check_choice("solver", self.solver, tuple(SOLVERS), ", or a solver")
         if self.epochs is not None:
@@ -444,6 +472,7 @@ default="rbf"
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):
             return None
+        self._check_learned(self._patterns)
         return {
             "classes": self.classes_,
             "n_features": self.n_features_in_,
@@ -492,7 +521,7 @@ default="rbf"
 
 def _rounding_noise(kernel: Kernel, rows: Rows, attributes: dict[str, Any]) -> float:
     """Return about how much the objective owes to kernel values that are rounded."""
-    if isinstance(kernel, (RBF, Laplacian)) or attributes["n_basis_"] == 0:
+    if isinstance(kernel, (RBF, Laplacian)) or attributes["model_"].n_basis == 0:
         return 0.0  # values of 1 at the most
     diagonal = np.abs(kernel.diagonal(rows)[attributes["basis_indices_"]])
     squares = np.square(attributes["_patterns"]["coef"]).sum(axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Real
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -52,7 +53,7 @@ class _OnlineClassifier(DualClassifier):
         y : array-like of shape (n_samples,)
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows. Two classes must have weight.
 
         Returns
         -------
@@ -81,6 +82,11 @@ class _OnlineClassifier(DualClassifier):
                     "history_": {name: np.asarray(values) for name, values in history.items()},
                 }
 
+            def standing() -> str:
+                seen, mistakes = history["rows_seen"][-1], history["mistakes"][-1]
+                patterns = history["support_patterns"][-1]
+                return f"{seen} rows seen, {mistakes} mistakes, {patterns} support patterns"
+
             try:
                 for epoch in range(self.epochs):
                     progress.begin_round()
@@ -90,7 +96,7 @@ class _OnlineClassifier(DualClassifier):
                     take(machine, learner, order[caps[order] > 0])
                     for name, value in {"epoch": epoch + 1, **_record(machine, learner)}.items():
                         history.setdefault(name, []).append(value)
-                    if progress.end_round(attributes_so_far):
+                    if progress.end_round(attributes_so_far, standing):
                         break
             except KeyboardInterrupt as stop:
                 if not history:
@@ -209,6 +215,9 @@ default="rbf"
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
 
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -223,8 +232,17 @@ default="rbf"
         The support patterns. For a precomputed kernel, their row numbers.
     basis_indices_ : ndarray of shape (n_basis,)
         Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
     n_mistakes_ : int
@@ -237,7 +255,8 @@ default="rbf"
         After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
         ``support_vectors``, ``support_patterns``.
     model_ : KernelExpansion
-        What predicts.
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
 
     References
     ----------
@@ -273,6 +292,7 @@ default="rbf"
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.average = average
         self.kernel = kernel
@@ -288,6 +308,7 @@ default="rbf"
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _rule(self) -> dict[str, bool]:
         return {"mira": False, "averages": bool(self.average)}
@@ -318,7 +339,8 @@ class KernelMIRA(_OnlineClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Largest coefficient that a row gets at one time.
+        Largest coefficient that a row gets at one time, times its weight. ``inf`` is MIRA without a
+        cap, where weights above zero make no difference.
 
     margin : float, default=1.0
         By how much the right class is to be ahead. As small as it may be, it must be positive: all
@@ -368,6 +390,9 @@ default="rbf"
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
 
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -382,8 +407,17 @@ default="rbf"
         The support patterns. For a precomputed kernel, their row numbers.
     basis_indices_ : ndarray of shape (n_basis,)
         Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
     n_mistakes_ : int
@@ -396,7 +430,8 @@ default="rbf"
         After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
         ``support_vectors``, ``support_patterns``.
     model_ : KernelExpansion
-        What predicts.
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
 
     References
     ----------
@@ -431,6 +466,7 @@ default="rbf"
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.margin = margin
@@ -447,6 +483,7 @@ default="rbf"
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _rule(self) -> dict[str, bool]:
         return {"mira": True, "averages": False}
@@ -455,6 +492,7 @@ default="rbf"
         return float(self.margin)
 
     def _check_parameters(self) -> None:
-        check_real("C", self.C, positive=True)
+        if not (isinstance(self.C, Real) and np.isposinf(float(self.C))):
+            check_real("C", self.C, positive=True)
         check_real("margin", self.margin, positive=True)
         super()._check_parameters()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from inspect import signature
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -46,6 +47,19 @@ Array: TypeAlias = npt.NDArray[Any]
 _BASES = ("shared", "per_class", "learned")
 _METRICS = ("auto", "none", "diagonal", "full")
 _SOLVERS = ("auto", "projection", "adam")
+_OF_LEARNED = (
+    *("metric", "solver", "learn_iter"),
+    *("early_stopping", "validation_fraction", "n_iter_no_change"),
+)
+_OF_CHOSEN = ("n_candidates",)
+
+
+def _standing(learned: Learned) -> str:
+    last = {name: values[-1] for name, values in learned.state.history.items()}
+    text = f"{len(learned.vectors)} vectors, objective {last['objective']:.6g}"
+    if "validation_score" in last:
+        text += f", validation score {last['validation_score']:.4f}"
+    return text
 
 
 class SparseKernelClassifier(KernelMachine):
@@ -158,6 +172,9 @@ default="rbf"
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
 
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each round, at most 20 a second.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -175,6 +192,8 @@ default="rbf"
         other data.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients of the expansion.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts.
     objective_ : float
@@ -193,7 +212,8 @@ default="rbf"
         no more: "learn_iter", "tol", "early_stopping", "callback", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
-        What predicts.
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
 
     See Also
     --------
@@ -257,6 +277,7 @@ default="rbf"
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.max_basis = max_basis
         self.loss = loss
@@ -281,6 +302,7 @@ default="rbf"
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -293,16 +315,27 @@ default="rbf"
         y : array-like of shape (n_samples,)
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; a row of weight 0 might as well not be there.
+            Weights of the rows; a row of weight 0 might as well not be there, but that its class
+            stays in ``classes_``. Two classes must have weight.
 
         Returns
         -------
         self : SparseKernelClassifier
         """
         self._check_parameters()
+        self._check_settings_of_basis()
         previous = self._previous_fit()
         rows, labels, counts, weights = self._validate_training_data(X, y, sample_weight)
         self._check_same_problem(previous)
+        n_rows = np.count_nonzero(weights)
+        if previous is None and self.max_basis > n_rows:
+            warnings.warn(
+                f"max_basis={self.max_basis} is more than the {n_rows} rows to learn from, so that "
+                "the machine may keep them all: there are never more vectors than rows. Lower "
+                "max_basis for a machine that is smaller than its data.",
+                UserWarning,
+                stacklevel=1 + FRAMES_TO_CALLER,
+            )
         rng = check_random_state(self.random_state)
         data = (X, y, sample_weight)  # for callbacks that score
         with one_blas_thread():
@@ -388,7 +421,9 @@ default="rbf"
         def after_round(so_far: Callable[[], Learned]) -> bool:
             nonlocal last_good
             last_good = so_far
-            return progress.end_round(lambda: self._learned_attributes(so_far()))
+            return progress.end_round(
+                lambda: self._learned_attributes(so_far()), lambda: _standing(so_far())
+            )
 
         try:
             learned = learn(
@@ -507,7 +542,7 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         check_integer("max_basis", self.max_basis, least=1)
-        check_real("C", self.C, positive=True)
+        self._check_loss_weight()
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
         self._check_kernel_parameters()
@@ -540,6 +575,19 @@ default="rbf"
         check_integer("max_iter", self.max_iter, least=1)
         check_flag("warm_start", self.warm_start)
 
+    def _check_settings_of_basis(self) -> None:
+        """Refuse settings that this kind of basis has no use for. Files may have such."""
+        learned = self.basis == "learned"
+        defaults = signature(SparseKernelClassifier).parameters
+        for name in _OF_CHOSEN if learned else _OF_LEARNED:
+            value, default = getattr(self, name), defaults[name].default
+            if value != default:
+                other = "'shared' or 'per_class'" if learned else "'learned'"
+                raise ValueError(
+                    f"{name}={value!r} is a setting of basis={other}, and basis={self.basis!r} has "
+                    f"no use for it. Change basis, or leave {name} at {default!r}."
+                )
+
     def _problems(self, labels: npt.NDArray[np.intp]) -> list[Problem]:
         loss, n_classes = self._loss(), len(self.classes_)
         if self.basis != "per_class":
@@ -561,17 +609,22 @@ default="rbf"
         progress: FitProgress,
         finished: list[Grown],
     ) -> Grown:
-        basis = objective.basis
+        basis, number = objective.basis, len(finished) + 1
 
         def attributes_so_far() -> dict[str, Any]:
             return self._fitted_attributes(basis.kernel, [*finished, Grown.of(basis, state)])
+
+        def standing() -> str:
+            machine = f"machine {number}, " if self.basis == "per_class" else ""
+            stage = state.stages[-1]
+            return f"{machine}{stage.n_basis} vectors, objective {stage.objective:.6g}"
 
         solver.solve(
             objective,
             state,
             rng,
             before_round=progress.begin_round,
-            after_round=lambda: progress.end_round(attributes_so_far),
+            after_round=lambda: progress.end_round(attributes_so_far, standing),
         )
         if not state.converged:
             self._warn_not_converged(state.stages[-1].gradient, frames=3)
@@ -612,20 +665,14 @@ default="rbf"
 
     @staticmethod
     def _attributes_of(model: KernelExpansion, **others: Any) -> dict[str, Any]:
-        return {
-            "basis_": model.basis,
-            "n_basis_": model.n_basis,
-            "dual_coef_": model.coef,
-            "intercept_": model.intercept,
-            "model_": model,
-            **others,
-        }
+        return {"model_": model, **others}
 
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):
             return None
         names = ("classes_", "n_features_in_", "basis_", "basis_indices_", "dual_coef_")
-        return {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
+        previous = {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
+        return previous | {"feature_names_in_": getattr(self, "feature_names_in_", None)}
 
     def _check_same_problem(self, previous: dict[str, Any] | None) -> None:
         if previous is None:
@@ -642,6 +689,13 @@ default="rbf"
                     f"warm_start=True needs the {name} of the fit before, {previous[name]}, but "
                     f"this data has {getattr(self, name)}. Set warm_start=False to start anew."
                 )
+        names, new_names = previous["feature_names_in_"], getattr(self, "feature_names_in_", None)
+        if names is not None and new_names is not None and not np.array_equal(names, new_names):
+            raise ValueError(
+                "warm_start=True needs the features of the fit before, in their order: "
+                f"{names.tolist()}, but this data has {new_names.tolist()}. Reorder the columns, "
+                "or set warm_start=False to start anew."
+            )
 
     def _warm_coefficients(
         self, previous: dict[str, Any] | None, basis: BasisColumns, machine: int

@@ -24,6 +24,7 @@ from widemargin._parameters import (
     check_integer,
     check_jobs,
     check_real,
+    check_verbose,
 )
 from widemargin._search import (
     MOST_SCREENS,
@@ -78,13 +79,13 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
         What a wrong row costs; "logistic" adds ``predict_proba``.
 
     metric : {"auto", "none", "diagonal", "full"}, default="auto"
-        What a learned basis learns of distances.
+        What a learned basis learns of distances; only with ``basis="learned"``.
 
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
         fewer where a class has fewer rows. An integer: that many stratified folds. Every class must
-        be among the rows to learn from in each split. Of splitters that need groups, pass the
-        splits: ``list(GroupKFold(5).split(X, y, groups))``.
+        be among the rows to learn from in each split. Splitters that keep groups together, such as
+        :class:`sklearn.model_selection.GroupKFold`, take the ``groups`` of ``fit``.
 
     scoring : str or callable, default=None
         What is best: a name of scikit-learn's, or a callable ``scorer(machine, X, y)``, which is
@@ -109,6 +110,10 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
     n_jobs : int, default=None
         Number of processes in the search, and of threads in the last fit. None is 1, -1 all cores.
         It changes the speed and nothing else.
+
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each round of the search, at most 20
+        a second; above 1, also for each round of the last fit.
 
     Attributes
     ----------
@@ -158,6 +163,9 @@ stop_reason_ :
     True
     """
 
+    # As of scikit-learn's splitters that need groups: who gives them need not ask for them too.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
     _fitted_names = SparseKernelClassifier._fitted_names | {
         *("_seed", "best_index_", "best_params_", "best_score_", "cv_results_", "n_splits_"),
     }
@@ -179,6 +187,7 @@ stop_reason_ :
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.max_basis = max_basis
         self.Cs = Cs
@@ -194,9 +203,10 @@ stop_reason_ :
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the settings, and fit a machine with them to all rows.
 
         Callbacks see a round for each batch of candidates, for each size, and for the last fit. One
@@ -210,13 +220,18 @@ stop_reason_ :
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in fits and in scores; a row of weight 0 might as well not be
-            there.
+            there, but that its class stays in ``classes_``. Two classes must have weight.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that belong together, for a splitter ``cv`` that goes by them. With
+            scikit-learn's metadata routing they are asked for, unless ``set_fit_request`` says
+            otherwise.
 
         Returns
         -------
         self : SparseKernelClassifierCV
         """
         self._check_parameters()
+        self._machine()._check_settings_of_basis()
         rows, labels, weights = self._validate_training_data(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         split_seed, self._seed, draw_seed = (
@@ -224,7 +239,7 @@ stop_reason_ :
         )
         machine = self._machine(random_state=self._seed)
         scorer = check_scoring(machine, scoring=self.scoring)
-        splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed)
+        splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed, groups)
         sizes = self._sizes(min(len(train) for train, _ in splits))
         progress = FitProgress(self, MOST_SCREENS + len(sizes) + 1, X, y, sample_weight)
         search = Search(
@@ -237,14 +252,14 @@ stop_reason_ :
             draw_seed,
             self.n_jobs,
             begin_round=progress.begin_round,
-            end_round=lambda: progress.end_round(_no_machine_yet),
+            end_round=lambda: progress.end_round(_no_machine_yet, search.standing),
         )
         self._choose(search, sizes)
         if self.refit:
             progress.begin_round()
             final, told = _fit_and_listen(self._unfitted(), rows, search.y, search.weights)
             self.__dict__.update(_fit_of(final))
-            progress.end_round(lambda: {})
+            progress.end_round(lambda: {}, lambda: f"last fit, {self.n_basis_} vectors")
             for message in told:
                 warnings.warn(message, stacklevel=1 + FRAMES_TO_CALLER)
         progress.end(lambda: {})
@@ -298,7 +313,12 @@ stop_reason_ :
 
     def _unfitted(self) -> SparseKernelClassifier:
         """Return the machine that was chosen."""
-        return self._machine(random_state=self._seed, n_jobs=self.n_jobs, **self.best_params_)
+        return self._machine(
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=max(0, int(self.verbose) - 1),
+            **self.best_params_,
+        )
 
     @property
     def best_estimator_(self) -> SparseKernelClassifier:
@@ -364,6 +384,7 @@ stop_reason_ :
         for name in ("one_standard_error", "refit"):
             check_flag(name, getattr(self, name))
         check_jobs(self.n_jobs)
+        check_verbose(self.verbose)
         self._machine()._check_parameters()
 
     def _validate_training_data(
@@ -373,7 +394,7 @@ stop_reason_ :
         machine = self._machine()
         rows, labels, weights, _ = machine._validate_training_data(X, y, sample_weight)
         for name in _fit_of(self):
-            delattr(self, name)
+            del self.__dict__[name]
         self.__dict__.update(_fit_of(machine))
         return rows, labels, weights
 

@@ -97,6 +97,7 @@ BAD_PARAMETERS = {
     "gradient_tol": ([0, -1e-3, np.nan], ValueError),
     "max_iter": ([0], ValueError),
     "n_jobs": ([0], ValueError),
+    "verbose": ([-1], ValueError),
     "class_weight": (["even", {0: -1.0, 1: 1.0, 2: 1.0}, {0: 0.0, 1: 0.0, 2: 0.0}], ValueError),
     "random_state": (["seven"], ValueError),
 }
@@ -117,6 +118,7 @@ OF_A_WRONG_TYPE = {
     "max_iter": [2.5],
     "warm_start": [1, None],
     "n_jobs": ["2", 1.5],
+    "verbose": [1.5, "yes", None],
 }
 WRONG = [
     (name, value, error) for name, (values, error) in BAD_PARAMETERS.items() for value in values

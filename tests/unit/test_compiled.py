@@ -705,9 +705,8 @@ def test_other_losses_have_no_probabilities(loss, three_classes):
     predictor = SparseKernelClassifier(3, loss=loss, random_state=0).fit(rows, y).compile()
     for each in (predictor, predictor_of(kind="binary")):
         assert not hasattr(each, "predict_proba")
-        with pytest.raises(AttributeError, match="predict_proba") as raised:
+        with pytest.raises(AttributeError, match=r"predict_proba.*Train one with loss='logistic'"):
             each.predict_proba(rows)
-        assert "loss='logistic'" in str(raised.value.__cause__)  # the way out
     assert hasattr(logistic_predictor(), "predict_proba")
 
 

@@ -55,12 +55,17 @@ def test_every_parameter_is_documented_in_order(name):
     assert documented == list(inspect.signature(public).parameters)
 
 
-def test_every_fitted_attribute_is_documented(three_classes):
+FITTED = ("KernelClassifier", "KernelMIRA", "KernelPerceptron", "SparseKernelClassifier")
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_every_fitted_attribute_is_documented(name, three_classes):
     pd = pytest.importorskip("pandas")
     X, y = three_classes
-    fitted = widemargin.SparseKernelClassifier(3).fit(pd.DataFrame(X, columns=list("abcd")), y)
-    there = {name for name in vars(fitted) if name.endswith("_") and not name.startswith("_")}
-    documented = names_in(section(inspect.getdoc(widemargin.SparseKernelClassifier), "Attributes"))
+    machine = PUBLIC[name](kernel="linear")  # which has all of them
+    fitted = machine.fit(pd.DataFrame(X, columns=list("abcd")), y)
+    there = {name for name in dir(fitted) if name.endswith("_") and not name.startswith("_")}
+    documented = names_in(section(inspect.getdoc(PUBLIC[name]), "Attributes"))
     assert set(documented) == there
 
 

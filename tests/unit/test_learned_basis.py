@@ -307,7 +307,8 @@ def test_probabilities(three_classes):
 
 def test_more_vectors_than_rows(three_classes):
     X, y = three_classes
-    fitted = machine(100, learn_iter=5).fit(X[:12], y[:12])
+    with pytest.warns(UserWarning, match="max_basis=100 is more than the 12 rows"):
+        fitted = machine(100, learn_iter=5).fit(X[:12], y[:12])
     assert fitted.n_basis_ == 12
     assert fitted.score(X[:12], y[:12]) == 1.0
 
@@ -345,7 +346,7 @@ def test_rows_twice_count_twice_and_make_no_twins(metric, three_classes):
 
 def test_a_row_of_two_classes_makes_one_vector():
     X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 1, 0, 1]
-    fitted = machine().fit(X, y)
+    fitted = machine(4).fit(X, y)
     assert fitted.n_basis_ == 2
     assert_allclose(fitted.decision_function(X), 0.0, atol=1e-6)
 
@@ -436,7 +437,7 @@ def test_early_stopping_needs_rows(three_classes):
     with pytest.raises(ValueError, match="leaves too few"):
         machine(early_stopping=True).fit(X[:6], y[:6])
     with pytest.raises(ValueError, match=r"too few to learn from the rest.*early_stopping=False"):
-        machine(early_stopping=True, validation_fraction=0.5).fit(X[:4], y[:4])
+        machine(4, early_stopping=True, validation_fraction=0.5).fit(X[:4], y[:4])
 
 
 # Warm start
@@ -491,9 +492,9 @@ def test_warm_start_refuses_what_does_not_go_on(change, three_classes):
 def test_warm_start_refuses_to_learn_from_chosen_vectors(three_classes):
     X, y = three_classes
     for metric in ("none", "full"):
-        chosen = SparseKernelClassifier(4, warm_start=True, metric=metric).fit(X, y)
+        chosen = SparseKernelClassifier(4, warm_start=True).fit(X, y)
         with pytest.raises(ValueError, match="learned basis of the same metric"):
-            chosen.set_params(basis="learned").fit(X, y)
+            chosen.set_params(basis="learned", metric=metric).fit(X, y)
 
 
 # Units that meet

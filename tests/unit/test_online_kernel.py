@@ -533,6 +533,7 @@ SHARED = {
     "cache_size": [-1.0, np.nan, "200", None],
     "class_weight": ["even", {0: -1.0, 1: 1.0, 2: 1.0}],
     "n_jobs": [0, 1.5, "2"],
+    "verbose": [-1, 1.5, "yes", None],
     "random_state": ["seven"],
 }
 ONLINE = {"epochs": [0, -1, 2.5, None], "shuffle": [1, "yes", None]}

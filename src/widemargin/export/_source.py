@@ -39,6 +39,12 @@ def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
     return model, readout
 
 
+def feature_names_of(source: Any) -> list[str] | None:
+    """Return the names of the features that an estimator was trained with, if any."""
+    names = getattr(source, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
 def _parts(source: Any) -> tuple[Model, Readout | None]:
     if isinstance(source, Model):
         return source, None

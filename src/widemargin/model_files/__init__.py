@@ -24,6 +24,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base import MODEL_PARTS
 from widemargin._files import replace_file
 from widemargin._fitting import LAST_GOOD
 from widemargin._registry import ESTIMATORS
@@ -184,7 +185,7 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
         name: value
         for name, value in vars(estimator).items()
         if name not in parameters and not name.startswith(_LEFT_OUT)
-    }
+    } | {name: getattr(estimator, name) for name in sorted(MODEL_PARTS)}
     encoder = Encoder()
     encoded = {
         "parameters": {key: encoder.encode(parameters[key], key) for key in sorted(parameters)},
@@ -335,8 +336,10 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
         **estimator_class._parameters_of_old_files
         | {key: decoder.decode(node, key) for key, node in parameters.items()}
     )
-    estimator.__dict__.update({key: decoder.decode(node, key) for key, node in attributes.items()})
+    values = {key: decoder.decode(node, key) for key, node in attributes.items()}
+    parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
+    estimator.__dict__.update(values)
     if decoder.unused:
         raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
-    check_estimator(estimator)
+    check_estimator(estimator, parts)
     return estimator

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin._base import MODEL_PARTS
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
 
@@ -21,7 +22,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
 _SOMETIMES = frozenset({"feature_names_in_"})
-_MODEL_PARTS = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
+_EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
 
@@ -42,7 +43,8 @@ def check_names(estimator_class: type[Any], names: set[str]) -> None:
     known = estimator_class._fitted_names | _ALWAYS
     missing = known - names
     surplus = names - known - _SOMETIMES
-    surplus |= {name for name in names if hasattr(estimator_class, name) or not _is_state(name)}
+    methods = {name for name in names - MODEL_PARTS if hasattr(estimator_class, name)}
+    surplus |= methods | {name for name in names if not _is_state(name)}
     require(not missing, _listed(missing), "is missing")
     require(not surplus, _listed(surplus), f"is no attribute of {estimator_class.__name__}")
 
@@ -111,12 +113,18 @@ def _check_kernel_fits(kernel: Kernel, basis: Any, where: str) -> None:
         require(fits, f"{where}.metric", "does not go with the features")
 
 
-def check_estimator(estimator: Any) -> None:
+def check_estimator(estimator: Any, parts_beside: dict[str, Any] | None = None) -> None:
     """Require that parameters are valid, and that all attributes are of one fit.
 
     Rules are known by the name of the attribute, and hold for every estimator that has one.
+
+    Parameters
+    ----------
+    estimator : estimator
+    parts_beside : dict, default=None
+        Parts of ``model_`` that a file has beside it, which must be the same.
     """
-    own = vars(estimator)
+    own = vars(estimator) | (parts_beside or {})
     for name, rule in _PARAMETER_RULES.items():
         if name in estimator.get_params(deep=False):
             rule(getattr(estimator, name), name)
@@ -124,7 +132,7 @@ def check_estimator(estimator: Any) -> None:
         estimator._check_parameters()
     model = own.get("model_")
     require(isinstance(model, Model), "model_", "is no model")
-    parts = {part: value for part, value in vars(model).items() if part in _MODEL_PARTS}
+    parts = {part: value for part, value in vars(model).items() if part in _EXPANSION}
     check_model_parts(parts, "model_")
     for part in parts.keys() & {"coef", "intercept", "basis"}:
         _check_finite(parts[part], f"model_.{part}")
@@ -170,6 +178,9 @@ def _check_numbers(values: Any, where: str, like: Any) -> None:
     _check_floats(values, where, n_dims=like.ndim, sparse=sp.issparse(like))
     require(values.shape == like.shape, where, "does not go with model_")
     _check_finite(values, where)
+    unlike = values != like
+    same = unlike.nnz == 0 if sp.issparse(unlike) else not unlike.any()
+    require(same, where, "does not go with model_")
 
 
 def _check_class_weight(value: Any, name: str) -> None:
@@ -290,7 +301,8 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     n_basis, n_classes = estimator.model_.n_basis, len(estimator.classes_)
     for part, n_dims in numbers.items():
         _check_floats(value[part], f"{name}.{part}", n_dims)
-        _check_finite(value[part], f"{name}.{part}")
+        if part != "caps":  # which are infinite where C is
+            _check_finite(value[part], f"{name}.{part}")
         shape = (n_basis, n_classes)[:n_dims]
         require(value[part].shape == shape, f"{name}.{part}", "does not go with model_")
     require((value["caps"] >= 0).all(), f"{name}.caps", "has a number below zero")

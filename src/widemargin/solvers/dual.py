@@ -395,6 +395,15 @@ class Watch:
         }.items():
             self.history.setdefault(name, []).append(value)
 
+    def standing(self) -> str:
+        """Say where the machine was when it was last put down."""
+        last = {name: values[-1] for name, values in self.history.items()}
+        gap = "" if last["gap"] == np.inf else f", gap {last['gap']:.3g}"
+        return (
+            f"epoch {last['epoch']:.3g}, {last['support_patterns']} support patterns, "
+            f"dual {last['dual']:.6g}{gap}"
+        )
+
     def end_round(self, gap: float = np.inf) -> None:
         """Put down where the machine is, and ask whether to stop."""
         self.record(gap)

@@ -11,7 +11,7 @@ from widemargin.export._onnx._columns import Columns, add_columns, column_count
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model
 from widemargin.export._onnx._readout import label_table, output_types
-from widemargin.export._source import resolve
+from widemargin.export._source import feature_names_of, resolve
 
 __all__ = [
     "LEAST_OPSET",
@@ -45,7 +45,9 @@ def to_onnx(
     - ``scores``: what ``decision_function`` gives, (batch,) for two classes;
     - ``probabilities`` of shape (batch, n_classes), where the machine has them.
 
-    A bare model has ``scores`` alone, of shape (batch, n_outputs).
+    A bare model has ``scores`` alone, of shape (batch, n_outputs). The columns of ``X`` must be in
+    the order of training: where the machine was trained with feature names, the metadata of the
+    model has them as ``feature_names``, a JSON list.
 
     Parameters
     ----------
@@ -79,7 +81,14 @@ def to_onnx(
     model, readout = resolve(estimator_or_model)
     graph = Graph(opset=opset)
     add_machine(graph, "X", model, readout, precision)
-    proto = as_model(graph, model, readout, precision, type(estimator_or_model).__name__)
+    proto = as_model(
+        graph,
+        model,
+        readout,
+        precision,
+        type(estimator_or_model).__name__,
+        feature_names_of(estimator_or_model),
+    )
     onnx.checker.check_model(proto, full_check=True)
     if path is not None:
         replace_file(path, [proto.SerializeToString()])

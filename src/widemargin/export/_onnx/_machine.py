@@ -9,6 +9,7 @@ takes.
 from __future__ import annotations
 
 import importlib
+import json
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +51,12 @@ def add_machine(
 
 
 def as_model(
-    graph: Graph, model: Model, readout: Readout | None, dtype: np.dtype[Any], source: str
+    graph: Graph,
+    model: Model,
+    readout: Readout | None,
+    dtype: np.dtype[Any],
+    source: str,
+    feature_names: list[str] | None = None,
 ) -> Any:
     onnx = import_onnx()
     helper = onnx.helper
@@ -76,7 +82,10 @@ def as_model(
         producer_version=widemargin.__version__,
         doc_string="Max-margin classifier, exported by widemargin.",
     )
-    helper.set_model_props(proto, _properties(model, source))
+    properties = _properties(model, source)
+    if feature_names is not None:
+        properties["feature_names"] = json.dumps(feature_names)
+    helper.set_model_props(proto, properties)
     return proto
 
 
