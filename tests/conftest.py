@@ -3,6 +3,11 @@
 import functools
 import json
 import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +26,29 @@ def overlapping_classes(n_rows, n_classes, n_features=4, seed=0):
     centres = rng.randn(n_classes, n_features)
     y = np.arange(n_rows) % n_classes
     return centres[y] + 0.9 * rng.randn(n_rows, n_features), y
+
+
+def seconds_to_stop(program, answer, begin=1.5):
+    """Run a program, send it Ctrl-C, and return how long it took to answer.
+
+    The program prints "begins" before the long work, and ``answer`` once it was interrupted, which
+    it is ``begin`` seconds into the work.
+    """
+    # Who ignores Ctrl-C, as nohup does, hands that on to the programs it starts.
+    restore = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    run = [sys.executable, "-c", restore + textwrap.dedent(program)]
+    child = subprocess.Popen(run, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "begins\n"
+        time.sleep(begin)
+        assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        sent = time.perf_counter()
+        assert child.stdout.readline() == f"{answer}\n"
+        return time.perf_counter() - sent
+    finally:
+        child.kill()
+        child.communicate()
 
 
 @pytest.fixture
