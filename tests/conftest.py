@@ -1,5 +1,6 @@
 """What all tests share. Data sets are read from the folder that WIDEMARGIN_DATA names, if any."""
 
+import faulthandler
 import functools
 import json
 import os
@@ -13,6 +14,42 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
+
+PATIENCE = 10  # seconds between the time limit of a test and the end of the program
+STDERR = pytest.StashKey[int]()
+
+
+def time_limit(config):
+    """Return the seconds that a test may take; None where pytest-timeout is not there to say."""
+    if not config.pluginmanager.hasplugin("timeout"):
+        return None
+    limit = config.getoption("timeout")
+    return float(config.getini("timeout") or 0 if limit is None else limit)
+
+
+def pytest_configure(config):
+    config.stash[STDERR] = os.dup(sys.stderr.fileno())  # pytest takes the other one while tests run
+
+
+def pytest_unconfigure(config):
+    os.close(config.stash[STDERR])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """End the program where a test hangs in native code, and show where.
+
+    pytest-timeout makes a test that takes too long fail, by a signal that Python serves once
+    native code returns. If it never does, this is what is left; it does not need the GIL.
+    """
+    limit = time_limit(item.config)
+    if limit:
+        end = limit + PATIENCE
+        faulthandler.dump_traceback_later(end, exit=True, file=item.config.stash[STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
