@@ -33,6 +33,7 @@ def requirements(project, extra):
 
 
 def main(extras):
+    """Print the constraints of the package and some of its extras."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     named = list(project["dependencies"])
     for extra in extras:

@@ -167,8 +167,8 @@ def trusted_types() -> list[str]:
     """Return the types that a fitted estimator may hold, as skops and MLflow want them named.
 
     Neither opens a file with types that it does not know, and they know those of scikit-learn
-    alone. To name these types is to say that what is made of them in a file may be made: they
-    hold numbers, texts and each other, and run nothing when they are read.
+    alone. These types hold numbers, texts and each other, and run nothing when they are read. What
+    the numbers are skops does not check; :func:`load` does.
 
     Returns
     -------
