@@ -1,13 +1,55 @@
 """What all tests share. Data sets are read from the folder that WIDEMARGIN_DATA names, if any."""
 
+import faulthandler
 import functools
 import json
 import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
+
+PATIENCE = 10  # seconds between the time limit of a test and the end of the program
+STDERR = pytest.StashKey[int]()
+
+
+def time_limit(config):
+    """Return the seconds that a test may take; None where pytest-timeout is not there to say."""
+    if not config.pluginmanager.hasplugin("timeout"):
+        return None
+    limit = config.getoption("timeout")
+    return float(config.getini("timeout") or 0 if limit is None else limit)
+
+
+def pytest_configure(config):
+    config.stash[STDERR] = os.dup(sys.stderr.fileno())  # pytest takes the other one while tests run
+
+
+def pytest_unconfigure(config):
+    os.close(config.stash[STDERR])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """End the program where a test hangs in native code, and show where.
+
+    pytest-timeout makes a test that takes too long fail, by a signal that Python serves once
+    native code returns. If it never does, this is what is left; it does not need the GIL.
+    """
+    limit = time_limit(item.config)
+    if limit:
+        end = limit + PATIENCE
+        faulthandler.dump_traceback_later(end, exit=True, file=item.config.stash[STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
@@ -21,6 +63,29 @@ def overlapping_classes(n_rows, n_classes, n_features=4, seed=0):
     centres = rng.randn(n_classes, n_features)
     y = np.arange(n_rows) % n_classes
     return centres[y] + 0.9 * rng.randn(n_rows, n_features), y
+
+
+def seconds_to_stop(program, answer, begin=1.5):
+    """Run a program, send it Ctrl-C, and return how long it took to answer.
+
+    The program prints "begins" before the long work, and ``answer`` once it was interrupted, which
+    it is ``begin`` seconds into the work.
+    """
+    # Who ignores Ctrl-C, as nohup does, hands that on to the programs it starts.
+    restore = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    run = [sys.executable, "-c", restore + textwrap.dedent(program)]
+    child = subprocess.Popen(run, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "begins\n"
+        time.sleep(begin)
+        assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        sent = time.perf_counter()
+        assert child.stdout.readline() == f"{answer}\n"
+        return time.perf_counter() - sent
+    finally:
+        child.kill()
+        child.communicate()
 
 
 @pytest.fixture

@@ -190,7 +190,7 @@ class BasisColumns:
         among = np.linalg.cholesky(candidates.overlap)
         self._factor[row : row + count, :row] = candidates.coordinates[:, self.n_constant :]
         self._factor[row : row + count, row : row + count] = candidates.length[:, None] * among
-        turn = solve_triangular(among, np.eye(count), lower=True).T.astype(self.features.dtype)
+        turn = _solve(among, np.eye(count)).T.astype(self.features.dtype)
         columns: Array = candidates.columns @ turn
         self.features[:, self.n_columns : self.n_columns + count] = columns
         self.indices = np.append(self.indices, candidates.indices)
@@ -208,9 +208,7 @@ class BasisColumns:
         for start in range(0, self.rows.shape[0], _REFINED_AT_ONCE):
             some = slice(start, start + _REFINED_AT_ONCE)
             values = self.kernel.block(self.rows[some], self.vectors, self.n_threads)
-            precise.features[some, self.n_constant :] = solve_triangular(
-                factor, values.T, lower=True
-            ).T
+            precise.features[some, self.n_constant :] = _solve(factor, values.T).T
         return precise
 
     def expansion(self, coefficients: Array) -> tuple[Array, Array]:
@@ -220,7 +218,7 @@ class BasisColumns:
         """
         n_basis = coefficients.shape[0] - self.n_constant
         factor = self._factor[:n_basis, :n_basis]
-        coef = solve_triangular(factor, coefficients[self.n_constant :], lower=True, trans="T")
+        coef = _solve(factor, coefficients[self.n_constant :], transposed=True)
         return coef, coefficients[: self.n_constant].sum(axis=0)
 
     def column_coefficients(self, coef: Array, intercept: Array) -> Array:
@@ -234,7 +232,7 @@ class BasisColumns:
         if self.n_basis:
             values = self.kernel.block(rows, self.vectors, self.n_threads).astype(np.float64)
             factor = self._factor[: self.n_basis, : self.n_basis]
-            coordinates[:, self.n_constant :] = solve_triangular(factor, values.T, lower=True).T
+            coordinates[:, self.n_constant :] = _solve(factor, values.T).T
         outside = diagonal - np.einsum("ij,ij->i", coordinates, coordinates)
         fresh = outside > _DUPLICATE[np.dtype(self.rows.dtype)] * np.abs(diagonal)
         return coordinates, np.sqrt(np.maximum(outside, 0.0)), fresh
@@ -265,6 +263,17 @@ class BasisColumns:
         features = np.empty((self.features.shape[0], self.n_constant + larger), self.features.dtype)
         features[:, : self.n_columns] = self.features[:, : self.n_columns]
         self.features = features
+
+
+def _solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:
+    """Return ``L^-1 right``, or ``L^-T right``, for a lower triangular L, which may be empty.
+
+    SciPy before 1.14 refuses a system without equations, which a basis without vectors has.
+    """
+    if right.size == 0:
+        return np.empty(right.shape)
+    solution: Array = solve_triangular(factor, right, lower=True, trans="T" if transposed else "N")
+    return solution
 
 
 def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Indices:

@@ -2,17 +2,13 @@
 
 import itertools
 import pickle
-import signal
-import subprocess
 import sys
-import textwrap
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import overlapping_classes
+from conftest import overlapping_classes, seconds_to_stop
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 from sklearn.exceptions import NotFittedError
@@ -737,24 +733,8 @@ PROGRAM = """
 """
 
 
-def seconds_to_stop(program):
-    """Run a program, interrupt it while it predicts, and return how long it took to stop."""
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout.readline() == "begins\n"
-        time.sleep(0.5)
-        assert child.poll() is None
-        child.send_signal(signal.SIGINT)
-        sent = time.perf_counter()
-        assert child.stdout.readline() == "interrupted 10\n"
-        return time.perf_counter() - sent
-    finally:
-        child.kill()
-        child.communicate()
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
 def test_ctrl_c_ends_a_long_prediction():
-    program = textwrap.dedent(PROGRAM).format(n_jobs=1)
+    program = PROGRAM.format(n_jobs=1)
     # All rows would take far longer. A busy machine can hold one run up, hardly each of three.
-    assert any(seconds_to_stop(program) < 4 for _ in range(3))
+    assert any(seconds_to_stop(program, "interrupted 10", begin=0.5) < 4 for _ in range(3))

@@ -446,7 +446,7 @@ def test_the_checks_of_scikit_learn(basis, monkeypatch):
 
 def test_threads_leave_the_filters_of_warnings_alone(data):
     before = list(warnings.filters)
-    with joblib.parallel_config(backend="threading"):
+    with joblib.parallel_backend("threading"):  # parallel_config came with joblib 1.3
         quick(Cs=(0.1, 1.0, 10.0), n_jobs=2).fit(*data)
     assert warnings.filters == before
 

@@ -1,15 +1,14 @@
 """Ctrl-C during a long fit: it ends soon, with KeyboardInterrupt, and nothing is half fitted."""
 
 import signal
-import subprocess
 import sys
-import textwrap
-import time
 
 import pytest
+from conftest import seconds_to_stop
+
+can_send_signals = pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
 
 PROGRAM = """
-    import sys
     import numpy as np
     from widemargin import SparseKernelClassifier
 
@@ -26,25 +25,26 @@ PROGRAM = """
 """
 
 
-def seconds_to_stop(program):
-    """Run a program, interrupt it during its fit, and return how long it then took to stop."""
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout.readline() == "begins\n"
-        time.sleep(1.5)  # well into the fit
-        assert child.poll() is None
-        child.send_signal(signal.SIGINT)
-        sent = time.perf_counter()
-        assert child.stdout.readline() == "as before\n"
-        return time.perf_counter() - sent
-    finally:
-        child.kill()
-        child.communicate()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+@can_send_signals
 @pytest.mark.parametrize("settings", ["", "n_candidates='all'", "basis='per_class'", "n_jobs=2"])
 def test_ctrl_c_ends_a_long_fit(settings):
-    program = textwrap.dedent(PROGRAM).format(settings=settings)
+    program = PROGRAM.format(settings=settings)
     # A busy machine can hold one of them up, hardly each of three.
-    assert any(seconds_to_stop(program) < 1.5 for _ in range(3))
+    assert any(seconds_to_stop(program, "as before") < 1.5 for _ in range(3))
+
+
+@can_send_signals
+def test_ctrl_c_reaches_programs_of_a_test_where_it_is_ignored():
+    waits = """
+        import time
+        print("begins", flush=True)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert seconds_to_stop(waits, "interrupted", begin=0.1) < 30
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -29,10 +29,10 @@ from widemargin._files import replace_file
 from widemargin._fitting import LAST_GOOD
 from widemargin._registry import ESTIMATORS
 from widemargin.model_files._checks import check_estimator, check_names
-from widemargin.model_files._codec import DTYPES, TENSOR_TYPES, Encoder, write_json
+from widemargin.model_files._codec import CSR, DTYPES, OBJECTS, TENSOR_TYPES, Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 
-__all__ = ["FORMAT", "ModelFileError", "load", "save"]
+__all__ = ["FORMAT", "ModelFileError", "load", "save", "trusted_types"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
@@ -162,6 +162,31 @@ def load(path: Path, *, mmap: bool = True) -> Any:
     except _SYMPTOMS as error:
         # Cut short: a file must not fill the log with what it calls a parameter.
         raise ModelFileError(f"{path}: {str(error)[:_LONGEST_REASON]}") from error
+
+
+def trusted_types() -> list[str]:
+    """Return the types that a fitted estimator may hold, as skops and MLflow want them named.
+
+    Neither opens a file with types that it does not know, and they know those of scikit-learn
+    alone. These types hold numbers, texts and each other, and run nothing when they are read. What
+    the numbers are skops does not check; :func:`load` does.
+
+    Returns
+    -------
+    names : list of str
+        Of estimators, kernels, losses, models, solvers and CSR matrices: all that a model file
+        holds too, so that an estimator which :func:`save` takes can be loaded by skops. Kernels
+        that are Python functions are not among them.
+
+    Examples
+    --------
+    >>> from widemargin.model_files import trusted_types
+    >>> "widemargin.sparse_kernel.SparseKernelClassifier" in trusted_types()
+    True
+    """
+    registries = (ESTIMATORS, *OBJECTS.values(), CSR)
+    types = [known for registry in registries for known in registry.values()]
+    return sorted(f"{known.__module__}.{known.__qualname__}" for known in types)
 
 
 def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:

@@ -56,7 +56,7 @@ SOLVERS: dict[str, type[Any]] = {
     for solver in (larank.LaRank, full_gradient.FullGradient, cutting_plane.CuttingPlane)
 }
 OBJECTS = {"kernel": KERNELS, "loss": LOSSES, "model": MODELS, "solver": SOLVERS}
-_CSR = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
+CSR: dict[str, type[Any]] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 
 DEEPEST = 32  # levels of values within values
 _LAST_CODE_POINT = 0x10FFFF
@@ -98,7 +98,7 @@ class Encoder:
             return {"dict": self._pairs(value, where, depth)}
         if is_array(value):
             return self._once(value, where, self._array)
-        if type(value) in _CSR.values():
+        if type(value) in CSR.values():
             return self._once(value, where, self._csr)
         if type(value) is np.random.RandomState:
             return {"random_state": self._random_state(value, where)}

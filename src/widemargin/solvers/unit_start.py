@@ -96,8 +96,27 @@ def _clusters(rows: Array, weights: Array, count: int, rng: np.random.RandomStat
     if len(rows) <= count:
         return rows.astype(np.float64)
     seed = int(rng.randint(np.iinfo(np.int32).max))
-    found = KMeans(count, n_init=1, random_state=seed).fit(rows, sample_weight=weights)
+    found = KMeans(count, n_init=1, random_state=seed)
+    _method_of_sklearn(KMeans.fit)(found, rows, sample_weight=weights)
     return np.asarray(found.cluster_centers_, dtype=np.float64)
+
+
+def _method_of_sklearn(method: Any) -> Any:
+    """Return a method of a scikit-learn class as scikit-learn defines it.
+
+    Tools that track experiments put wrappers around the methods of all its estimators:
+    ``mlflow.sklearn.autolog`` would take each of our clusterings for a model that the user
+    fitted, and log it, which takes a hundred times as long as the fit. Wrappers name what they
+    wrap in ``__wrapped__``, so the way back needs no such tool, and works in every thread. The
+    switches of the tools hold for the whole process, and switch logging on again on leaving,
+    where the caller had it off. scikit-learn has decorators of its own, which stay.
+    """
+    inner = method
+    while not getattr(inner, "__globals__", {}).get("__name__", "").startswith("sklearn."):
+        if not hasattr(inner, "__wrapped__"):
+            return method  # another implementation, put in the place of scikit-learn's
+        inner = inner.__wrapped__
+    return inner
 
 
 def _mean_squared_distance(working: WorkingRows, centres: Array) -> float:
