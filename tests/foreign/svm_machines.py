@@ -11,10 +11,6 @@ from sklearn.preprocessing import StandardScaler
 
 from widemargin._registry import ESTIMATORS
 
-# Questions whose answer is wrong, by their ids, with the reason. Each must fail: once it does not,
-# the line goes.
-NOT_YET: dict[str, str] = {}
-
 FULL = {"max_basis": 1000, "n_candidates": "all", "tol": 0, "gradient_tol": 1e-9, "C": 1.0}
 SEARCH = {"cv": 2, "max_basis": [8], "Cs": [10.0], "widths": [1.0]}
 CLOSE = {"tol": 1e-7}  # of the optimum
@@ -24,7 +20,10 @@ MACHINES = {
     "sparse": ("SparseKernelClassifier", {"max_basis": 20}),
     "sparse_logistic": ("SparseKernelClassifier", {"max_basis": 20, "loss": "logistic"}),
     "sparse_per_class": ("SparseKernelClassifier", {"max_basis": 10, "basis": "per_class"}),
-    "sparse_crammer_singer": ("SparseKernelClassifier", {"max_basis": 20, "loss": "crammer_singer"}),
+    "sparse_crammer_singer": (
+        "SparseKernelClassifier",
+        {"max_basis": 20, "loss": "crammer_singer"},
+    ),
     "learned": ("SparseKernelClassifier", {"max_basis": 6, "basis": "learned"}),
     "searched": ("SparseKernelClassifierCV", SEARCH),
     "one_pass": ("KernelClassifier", {"epochs": 1}),
@@ -48,6 +47,18 @@ WITH_C = [name for name in ROWS if "perceptron" not in name]
 WARM = ["sparse", "learned", "exact_larank", "exact_full_gradient"]
 PROBABLE = ["sparse_logistic", "exact_logistic"]
 
+# Questions whose answer is wrong: the reason, and the machines that give it. Each must fail: once
+# one does not, its name goes from here.
+NOT_YET = {
+    "test_the_coefficients_of_a_linear_kernel": ("there is no coef_", ROWS),
+    "test_weights_that_leave_one_class_are_refused": ("a machine of one class is fitted", ALL),
+    "test_a_weight_of_zero_leaves_the_row_out_of_a_pass": ("n_mistakes_ counts it", ONLINE),
+    "test_scale_does_not_matter_or_is_told": (
+        "features of 1e100 overflow in single precision, and only NumPy says so",
+        [name for name in ROWS if MACHINES[name][0] != "SparseKernelClassifier"],
+    ),
+}
+
 
 def make(name, **parameters):
     """Return an estimator that is repeatable."""
@@ -64,8 +75,8 @@ def ask(names, **choices):
         for name in names:
             for value in values:
                 case = name if argument is None else f"{name}-{value}"
-                reason = NOT_YET.get(f"{question.__name__}[{case}]")
-                marks = pytest.mark.xfail(strict=True, reason=reason) if reason else ()
+                reason, wrong = NOT_YET.get(question.__name__, ("", []))
+                marks = pytest.mark.xfail(strict=True, reason=reason) if name in wrong else ()
                 arguments = (name,) if argument is None else (name, value)
                 cases.append(pytest.param(*arguments, marks=marks, id=case))
         arguments = "name" if argument is None else f"name, {argument}"
