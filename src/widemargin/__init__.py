@@ -28,8 +28,16 @@ __all__ = [
 ]
 
 
+# Reachable by ``import widemargin`` alone, and imported when they are asked for: the converters that
+# ``export`` registers take a while to load.
+_SUBMODULES = ("displays", "export", "kernels", "losses", "models", "readouts", "solvers")
+
+
 def __getattr__(name: str) -> Any:
-    # Imported when it is asked for: the converters that it registers take a while to load.
-    if name == "export":
-        return import_module("widemargin.export")
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})
