@@ -10,6 +10,16 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 
+def pytest_addoption(parser):
+    group = parser.getgroup("hostile", "random problems, see tests/hostile")
+    group.addoption(
+        "--hostile", type=int, metavar="N", help="ask N new random problems instead of a few fixed"
+    )
+    group.addoption(
+        "--hostile-seed", type=int, metavar="S", help="ask the random problem of this seed, alone"
+    )
+
+
 @pytest.fixture
 def rng():
     return np.random.RandomState(0)

@@ -1,0 +1,97 @@
+"""Random problems over every estimator and option hold what is always true.
+
+``pytest tests/hostile`` asks a few that are always the same. ``--hostile N`` asks N that are new,
+``--hostile-seed S`` one again, with every invariant that means something for it.
+"""
+
+import os
+import secrets
+import sys
+import threading
+
+import pytest
+
+import hostile.exports
+import hostile.interruptions
+import hostile.invariants
+import hostile.refits
+import hostile.streams  # noqa: F401  # they put their invariants on the list
+from hostile.checks import INVARIANTS, failures_of
+from hostile.data import generator
+from hostile.known import KNOWN
+from hostile.problems import LEFT, OPTIONS, draw_problem, used_names
+from hostile.shrinking import shrink
+
+FIXED = 40  # problems that are asked always
+LONGEST = 300.0  # seconds for one problem, after which it is said to hang
+
+
+def pytest_generate_tests(metafunc):
+    if "seed" not in metafunc.fixturenames:
+        return
+    count, seed = (metafunc.config.getoption(name) for name in ("--hostile", "--hostile-seed"))
+    if seed is not None:
+        seeds = [seed]
+    elif count is not None:
+        seeds = [secrets.randbelow(1 << 32) for _ in range(count)]
+    else:
+        seeds = range(FIXED)
+    metafunc.parametrize("seed", seeds)
+
+
+@pytest.fixture
+def watched(seed):
+    """End the process where a problem hangs, and say which one it was."""
+
+    def give_up():
+        message = f"\ntests/hostile: the problem of --hostile-seed {seed} hangs\n"
+        os.write(sys.__stderr__.fileno(), message.encode())
+        os._exit(70)
+
+    timer = threading.Timer(LONGEST, give_up)
+    timer.daemon = True
+    timer.start()
+    yield
+    timer.cancel()
+
+
+@pytest.mark.usefixtures("watched")
+def test_a_random_problem(seed, request):
+    again = request.config.getoption("--hostile-seed") is not None
+    found = failures_of(draw_problem(seed), INVARIANTS.values() if again else None)
+    known = [each for failure in found for each in KNOWN if each.explains(failure)]
+    unknown = [failure for failure in found if not any(k.explains(failure) for k in KNOWN)]
+    if unknown:
+        told = "\n\n".join(str(failure) for failure in unknown)
+        smaller = shrink(unknown[0])
+        pytest.fail(
+            f"Repeat it by --hostile-seed {seed}.\n{told}\n\nThe smallest found:\n{smaller}",
+            pytrace=False,
+        )
+    if known:
+        pytest.xfail("; ".join(sorted({each.name for each in known})))
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_a_known_defect_is_still_there(known):
+    found = failures_of(known.problem, [INVARIANTS[known.invariant]] if known.invariant in INVARIANTS else [])
+    assert any(known.explains(failure) for failure in found), (
+        f"{known.name}: take it off the list KNOWN, it has been mended. Found: {found}"
+    )
+
+
+def test_every_option_is_drawn_or_left_for_a_reason():
+    assert used_names() <= OPTIONS.keys() | LEFT.keys()
+
+
+def test_the_text_of_a_problem_makes_it_again():
+    names = vars(__import__("hostile.problems", fromlist=["*"]))
+    for seed in range(200):
+        problem = draw_problem(seed)
+        assert eval(repr(problem), dict(names)) == problem
+
+
+def test_a_further_option_leaves_the_others_as_they_are():
+    first, second = (generator(3, name).random() for name in ("option C", "option gamma"))
+    assert first != second
+    assert draw_problem(5) == draw_problem(5)
