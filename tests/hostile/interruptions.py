@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: the estimator is as it was before, or has the last good machine to offer."""
+"""Ctrl-C at any moment: the estimator is as before, or offers the last good machine."""
 
 import contextlib
 import signal

@@ -22,6 +22,7 @@ from hostile.problems import SECONDS
 
 _TOL = 1e-4  # of the objective, to which problems are solved that are compared
 _FEW = 40  # rows of which all may be vectors
+_FORK_SECONDS = 20.0  # after which a forked process hangs
 
 
 def _can_be_exact(problem):
@@ -40,7 +41,12 @@ def exactly(problem):
     if problem.estimator == "KernelClassifier":
         return problem.changed(tol=_TOL, epochs=None, warm_start=False, max_seconds=SECONDS)
     return problem.changed(
-        max_basis=300, n_candidates="all", tol=0.0, gradient_tol=1e-6, max_iter=100, warm_start=False
+        max_basis=300,
+        n_candidates="all",
+        tol=0.0,
+        gradient_tol=1e-6,
+        max_iter=100,
+        warm_start=False,
     )
 
 
@@ -103,7 +109,7 @@ def dense_rows_are_csr_rows(case):
 def predictions_of_dense_rows_are_those_of_csr_rows(case):
     other = "csr" if case.problem.data.form != "csr" else "dense"
     rows = case.problem.data.shaped(case.queries, other, "float64")
-    assert_scores_agree(case.machine.decision_function(rows), case.scores, 1e-5)
+    assert_scores_agree(case.machine.decision_function(rows), case.scores, 1e-5, case.rounding)
 
 
 @invariant(lambda problem: _can_be_exact(problem) and not is_extreme(problem), share=0.25)
@@ -118,7 +124,7 @@ def float32_is_near_float64(case):
 @invariant()
 def predictions_of_float32_rows_are_near_those_of_float64(case):
     rows = case.problem.data.shaped(case.queries, dtype="float32")
-    assert_scores_agree(case.machine.decision_function(rows), case.scores, 1e-5)
+    assert_scores_agree(case.machine.decision_function(rows), case.scores, 1e-5, case.rounding)
 
 
 @invariant(share=0.3)
@@ -175,11 +181,11 @@ def a_warm_start_finds_no_worse_machine(case):
         assert machine.gap_ >= 0
         if machine.gap_ < np.inf and not case.warned(f"{NOISE}|{INDEFINITE}"):
             assert machine.dual_objective_ <= before * (1 + 1e-6)
-    elif not problem.option("early_stopping"):
+    elif not (problem.option("early_stopping") or problem.option("solver") == "adam"):
         assert machine.objective_ <= before * (1 + _rounding(problem))
 
 
-@invariant(lambda problem: is_posix(), share=0.02)
+@invariant(lambda problem: is_posix(), share=0.01)
 def a_fork_after_threads_predicts_and_fits(case):
     problem = case.problem.changed(n_jobs=2)
     machine, _ = case.fit(problem)
@@ -196,7 +202,7 @@ def a_fork_after_threads_predicts_and_fits(case):
             status = 0 if same else 2
         finally:
             os._exit(status)
-    assert _wait(child, seconds=60) == 0
+    assert _wait(child, _FORK_SECONDS) == 0
 
 
 def _wait(child, seconds):
@@ -209,4 +215,4 @@ def _wait(child, seconds):
         time.sleep(0.01)
     os.kill(child, 9)
     os.waitpid(child, 0)
-    raise AssertionError(f"a forked process hangs for more than {seconds} s")
+    raise AssertionError(f"a forked process hangs for more than {seconds:g} s")

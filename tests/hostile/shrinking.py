@@ -39,9 +39,9 @@ def _neighbours(problem):
     data = problem.data
     for each in fields(Data):
         plain = getattr(Data, each.name)
-        if each.name not in ("seed", "n_rows", "n_features", "n_classes"):
-            if getattr(data, each.name) != plain:
-                yield replace(problem, data=replace(data, **{each.name: plain}))
+        is_size = each.name in ("seed", "n_rows", "n_features", "n_classes")
+        if not is_size and getattr(data, each.name) != plain:
+            yield replace(problem, data=replace(data, **{each.name: plain}))
     for name in problem.options:
         if name not in _KEPT:
             left = {key: value for key, value in problem.options.items() if key != name}

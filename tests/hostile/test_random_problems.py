@@ -74,7 +74,9 @@ def test_a_random_problem(seed, request):
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
 def test_a_known_defect_is_still_there(known):
-    found = failures_of(known.problem, [INVARIANTS[known.invariant]] if known.invariant in INVARIANTS else [])
+    found = failures_of(
+        known.problem, [INVARIANTS[known.invariant]] if known.invariant in INVARIANTS else []
+    )
     assert any(known.explains(failure) for failure in found), (
         f"{known.name}: take it off the list KNOWN, it has been mended. Found: {found}"
     )
