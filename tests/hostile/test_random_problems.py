@@ -74,9 +74,8 @@ def test_a_random_problem(seed, request):
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
 def test_a_known_defect_is_still_there(known):
-    found = failures_of(
-        known.problem, [INVARIANTS[known.invariant]] if known.invariant in INVARIANTS else []
-    )
+    invariants = [INVARIANTS[name] for name in known.invariants[:1] if name != "fit"]
+    found = failures_of(known.problem, invariants)
     assert any(known.explains(failure) for failure in found), (
         f"{known.name}: take it off the list KNOWN, it has been mended. Found: {found}"
     )
