@@ -66,7 +66,7 @@ def an_interrupted_fit_leaves_what_was_there(case):
         kept = {name: value for name, value in after.items() if name != "history_"}
         assert kept.keys() == before.keys() - {"history_"}
         assert all(kept[name] is before[name] for name in kept)
-    assert _threads._limit._inside == 0
+    assert not _threads._limit._holders
     assert _blas_threads() == threads
     with listening():
         machine.set_params(**({"warm_start": False} if problem.has("warm_start") else {}))
@@ -89,4 +89,4 @@ def an_interrupted_stream_goes_on(case):
         stream.check(machine)
     stream.learn_all(machine, first=1 if learned else 0)
     stream.check(machine)
-    assert _threads._limit._inside == 0
+    assert not _threads._limit._holders

@@ -330,4 +330,4 @@ def test_a_defect_is_noticed(name, monkeypatch):
     try:
         assert [failure.invariant for failure in failures_of(problem, [invariant])] == [name]
     finally:
-        _threads._limit._inside = 0
+        _threads._limit._holders.clear()
