@@ -1,6 +1,5 @@
 """Ctrl-C at any moment: the estimator is as before, or offers the last good machine."""
 
-import contextlib
 import signal
 import time
 
@@ -19,13 +18,12 @@ def _has_timers(problem=None):
     return hasattr(signal, "setitimer")
 
 
-@contextlib.contextmanager
-def ctrl_c_after(seconds):
-    """Send an interrupt to what runs inside, after so many seconds, and swallow it."""
+def interrupt(work, seconds):
+    """Send Ctrl-C to some work after so many seconds; what it raises by that is swallowed."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
-        yield
+        work()
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         pass
@@ -55,8 +53,8 @@ def an_interrupted_fit_leaves_what_was_there(case):
     if fitted_before:
         machine, _ = case.fit(problem)
     before = dict(vars(machine))
-    with listening(), ctrl_c_after(moment):
-        machine.fit(case.X, case.y, case.weights)
+    with listening():
+        interrupt(lambda: machine.fit(case.X, case.y, case.weights), moment)
     after = dict(vars(machine))
     offered = after.get("history_", {}).get(LAST_GOOD)
     if offered is not None:
@@ -82,8 +80,7 @@ def an_interrupted_stream_goes_on(case):
     stream = Stream(case, "interrupted")
     moment = _moment(case, lambda: stream.learn_all(stream.begin()))
     machine = stream.begin()
-    with ctrl_c_after(moment):
-        stream.learn_all(machine)
+    interrupt(lambda: stream.learn_all(machine), moment)
     learned = hasattr(machine, "model_")
     if learned:
         stream.check(machine)

@@ -19,7 +19,7 @@ class Known:
     reason: str
     invariants: tuple[str, ...]  # the first is the one that the problem shows
     message: str  # a regular expression for what the failure says
-    problem: Problem
+    problem: Problem | None  # None where it takes luck, and a test of its own shows it
     concerns: Callable[[Problem], bool] = lambda problem: True  # which random problems may fail so
 
     def explains(self, failure):
@@ -151,5 +151,55 @@ KNOWN: list[Known] = [
                 "random_state": 169,
             },
         ),
+    ),
+    Known(
+        "sparse_machines_divide_by_zero",
+        "Products of features beyond 1e20 or so make NumPy warn of divisions and casts in the "
+        "growth of a basis, instead of an error that says what to do.",
+        ("fit",),
+        "RuntimeWarning: (divide by zero|invalid value|overflow)",
+        Problem(
+            "SparseKernelClassifier",
+            Data(seed=6105, n_rows=4, n_features=1, scale=1e24),
+            {"kernel": "linear", "random_state": 986},
+        ),
+        lambda problem: problem.data.magnitude[0] > 1e15,
+    ),
+    Known(
+        "warm_start_drops_vectors",
+        "A warm start puts vectors back in the order of all machines together, and leaves out some "
+        "that are nearly expressed by others, with their coefficients: it ends worse than before.",
+        ("a_warm_start_finds_no_worse_machine",),
+        "AssertionError",
+        Problem(
+            "SparseKernelClassifier",
+            Data(
+                seed=6188,
+                n_rows=53,
+                n_features=9,
+                n_classes=5,
+                mixed_scales=True,
+                weights="some_zero",
+            ),
+            {
+                "max_basis": 18,
+                "C": 9435.66024245805,
+                "kernel": "precomputed",
+                "basis": "per_class",
+                "n_candidates": 5,
+                "tol": 0.0,
+                "random_state": 972,
+            },
+            6188,
+        ),
+        lambda problem: problem.estimator == "SparseKernelClassifier",
+    ),
+    Known(
+        "interrupt_while_rows_are_kept",
+        "Ctrl-C at the very end of a batch, while its rows are put away, leaves patterns without "
+        "rows: every prediction is an IndexError from then on.",
+        ("an_interrupted_stream_goes_on",),
+        "IndexError",
+        None,
     ),
 ]

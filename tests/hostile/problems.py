@@ -55,17 +55,10 @@ BY_CLASS = "a dict"
 
 def rational_quadratic(X, Y):
     """Return a kernel that the library does not have; of either form of rows."""
-    X, Y = X.astype(np.float64), Y.astype(np.float64)
-    with np.errstate(all="ignore"):
-        products = X @ Y.T
-        products = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
-        squares = _squares(X)[:, None] + _squares(Y)[None, :] - 2.0 * products
-        return 1.0 / (1.0 + np.maximum(squares, 0.0))
-
-
-def _squares(rows):
-    squares = rows.multiply(rows).sum(axis=1) if hasattr(rows, "multiply") else (rows**2).sum(1)
-    return np.asarray(squares).ravel()
+    X, Y = (rows.toarray() if hasattr(rows, "toarray") else rows for rows in (X, Y))
+    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    squares = [np.square(row - Y).sum(axis=1) for row in X]  # differences keep all digits
+    return 1.0 / (1.0 + np.array(squares).reshape(len(X), len(Y)))
 
 
 @dataclass(frozen=True)
