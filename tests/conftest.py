@@ -52,6 +52,16 @@ def pytest_runtest_protocol(item):
         faulthandler.cancel_dump_traceback_later()
 
 
+def pytest_addoption(parser):
+    group = parser.getgroup("hostile", "random problems, see tests/hostile")
+    group.addoption(
+        "--hostile", type=int, metavar="N", help="ask N new random problems instead of a few fixed"
+    )
+    group.addoption(
+        "--hostile-seed", type=int, metavar="S", help="ask the random problem of this seed, alone"
+    )
+
+
 @pytest.fixture
 def rng():
     return np.random.RandomState(0)

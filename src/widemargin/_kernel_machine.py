@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -26,6 +27,13 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _LARGEST_DEGREE = 1000
 _LARGEST_WEIGHT = 1e15  # of a row, C included
+# Newer versions of scikit-learn refuse weights that are all zero unless told otherwise. A batch of
+# partial_fit may have no others; a fit refuses them in its own words.
+_ZEROS_ALLOWED = (
+    {"allow_all_zero_weights": True}
+    if "allow_all_zero_weights" in signature(_check_sample_weight).parameters
+    else {}
+)
 
 
 class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
@@ -109,7 +117,9 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
 
         With ``some`` it is an error if all are zero, or those of all classes but one.
         """
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZEROS_ALLOWED
+        )
         if some and not weights.any():
             raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
         each = weights * self._class_weights(y, labels, weights)[labels]

@@ -22,8 +22,8 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 @lru_cache(maxsize=1)
-def _controller() -> Any:
-    return ThreadpoolController()
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
 
 
 class _Limit:
@@ -31,26 +31,36 @@ class _Limit:
 
     Some BLAS keep the number of threads for the process, some for each thread. So every holder
     sets it, and every one that leaves puts back what there was before the first came; what a
-    holder finds on entering may be the limit of another.
+    holder finds on entering may be the limit of another. An interrupt may come at any moment:
+    what there was is known before anything is changed, and leaving can be done twice.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._inside = 0
+        self._holders: set[object] = set()
         self._first: Any = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        with self._lock:
-            limiter = _controller().limit(limits=1, user_api="blas")
-            if self._inside == 0:
-                self._first = limiter
-            self._inside += 1
+        holder = object()
         try:
+            with self._lock:
+                if not self._holders:
+                    self._first = _blas().limit(limits=None)  # changes nothing yet
+                self._holders.add(holder)
+                _blas().limit(limits=1)
             yield
         finally:
-            with self._lock:
-                self._inside -= 1
+            try:
+                self._leave(holder)
+            except KeyboardInterrupt:
+                self._leave(holder)
+                raise
+
+    def _leave(self, holder: object) -> None:
+        with self._lock:
+            self._holders.discard(holder)
+            if self._first is not None:
                 self._first.restore_original_limits()
 
 

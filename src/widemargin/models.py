@@ -291,11 +291,18 @@ class KernelExpansion(Model):
         """Return a machine of single precision, or the exact one where that loses too much."""
         machine = self._pack(_native.MachineFloat32)
         rows = self.probes()
-        scores = np.empty((2, len(rows), self.n_outputs))
+        with np.errstate(over="ignore", under="ignore"):
+            narrow = rows.astype(np.float32)
+        scores = np.empty((3, len(rows), self.n_outputs))
         exact.scores(rows, scores[0], 1, False)
         machine.scores(rows, scores[1], 1, False)
+        # Rows of single precision are moved to the origin in single precision, and lose digits
+        # there that rows of double precision keep.
+        machine.scores(narrow, scores[2], 1, False)
+        unlike = (narrow != rows).any(axis=1)  # what single precision cannot hold
+        scores[2, unlike] = scores[0, unlike]
         with np.errstate(invalid="ignore"):
-            loss = np.abs(scores[1] - scores[0]).max(initial=0.0)
+            loss = np.abs(scores[1:] - scores[0]).max(initial=0.0)
         limit = SINGLE_PRECISION_LOSS * np.abs(scores[0]).max(initial=0.0)
         return machine if loss <= limit else exact
 

@@ -246,6 +246,16 @@ def test_a_row_that_is_a_vector_of_the_basis(kernel, form, dtype, n_features, rn
     assert_array_equal(model.best(form(vectors), dtype=dtype), np.arange(9))
 
 
+@pytest.mark.parametrize("scale", [1e4, 1e6, 1e10])
+@pytest.mark.parametrize("kind", [RBF, Laplacian])
+def test_float32_rows_that_are_vectors_of_a_narrow_kernel(kind, scale, rng):
+    # So narrow that the last digit of a row counts, which a move to another origin may cost.
+    basis = (scale * rng.randn(4, 20)).astype(np.float32)
+    model = KernelExpansion(kind(0.07), basis, rng.randn(4, 3), np.zeros(3))
+    expected = model.scores(basis.astype(np.float64))
+    assert np.abs(model.scores(basis) - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
 @every_kernel
 @both_forms
 @both_dtypes

@@ -49,15 +49,7 @@ PROBABLE = ["sparse_logistic", "exact_logistic"]
 
 # Questions whose answer is wrong: the reason, and the machines that give it. Each must fail: once
 # one does not, its name goes from here.
-NOT_YET = {
-    "test_the_coefficients_of_a_linear_kernel": ("there is no coef_", ROWS),
-    "test_weights_that_leave_one_class_are_refused": ("a machine of one class is fitted", ALL),
-    "test_a_weight_of_zero_leaves_the_row_out_of_a_pass": ("n_mistakes_ counts it", ONLINE),
-    "test_scale_does_not_matter_or_is_told": (
-        "features of 1e100 overflow in single precision, and only NumPy says so",
-        [name for name in ROWS if MACHINES[name][0] != "SparseKernelClassifier"],
-    ),
-}
+NOT_YET: dict[str, tuple[str, list[str]]] = {}
 
 
 def make(name, **parameters):

@@ -464,3 +464,12 @@ def test_says_what_to_install_without_onnx():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install widemargin[onnx]" in done.stderr
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_vectors_whose_squares_single_precision_cannot_hold(rng):
+    basis = 1e28 * rng.randn(4, 2)
+    model = KernelExpansion(RBF(1e-57), basis, rng.randn(4, 3), np.zeros(3))
+    rows = basis.astype(np.float32)
+    found = run(to_onnx(model), rows)["scores"]
+    assert largest_error(found, model.scores(rows.astype(np.float64))) < TOLERANCE["float32"]

