@@ -28,7 +28,7 @@ def time_limit(config):
 
 
 def pytest_configure(config):
-    config.stash[STDERR] = os.dup(sys.stderr.fileno())  # pytest takes the other one while tests run
+    config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # pytest takes the other in tests
 
 
 def pytest_unconfigure(config):
