@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-# Reachable by ``import widemargin`` alone, and imported when they are asked for: the converters that
+# Reachable by ``import widemargin`` alone, and imported when asked for: the converters that
 # ``export`` registers take a while to load.
 _SUBMODULES = ("displays", "export", "kernels", "losses", "models", "readouts", "solvers")
 
