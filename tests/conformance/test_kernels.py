@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import overlapping_classes
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import kernels as reference
 from reference.learned_basis import adaptive_rbf
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 
+from widemargin import SparseKernelClassifier
 from widemargin.kernels import (
     KERNEL_NAMES,
     RBF,
@@ -177,6 +179,19 @@ def test_precomputed_looks_values_up(form, rows):
     numbers = kernel.select(form(matrix), np.array([4, 1, 20]))
     assert_array_equal(kernel.block(form(matrix), numbers), matrix[:, [4, 1, 20]])
     assert_array_equal(kernel.diagonal(form(matrix)), np.diag(matrix))
+
+
+def test_a_function_that_refuses_empty_matrices_is_not_asked():
+    X = np.arange(6.0).reshape(3, 2)
+    kernel = CustomKernel(pairwise.polynomial_kernel)
+    assert kernel.block(X, X[:0]).shape == (3, 0)
+    assert kernel.block(X[:0], X).shape == (0, 3)
+
+
+def test_a_function_is_of_use_until_the_basis_is_exhausted():
+    X, y = overlapping_classes(60, 3)
+    machine = SparseKernelClassifier(60, kernel=pairwise.linear_kernel, tol=0, n_candidates="all")
+    assert machine.fit(X, y).stop_reason_ == "exhausted"
 
 
 def test_custom_kernel_of_a_wrong_shape_is_refused(rows, basis):

@@ -1,4 +1,4 @@
-"""How estimators behave: forms of input, errors, state. See svm_machines for whom this is asked of."""
+"""How estimators behave: forms of input, errors, state. Asked of the machines of svm_machines."""
 
 import copy
 import inspect
@@ -18,12 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from svm_machines import ALL, EXACT, ROWS, STREAMS, WITH_C, ask, difference, iris, make
 
-FORMS = {
-    "csr": sp.csr_matrix,
-    "csc": sp.csc_matrix,
-    "coo": sp.coo_array,
-    "lil": sp.lil_matrix,
-}
+FORMS = {"csr": sp.csr_array, "lil": sp.lil_matrix}
 
 
 def scores_of(machine, X):

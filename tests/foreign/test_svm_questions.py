@@ -1,4 +1,4 @@
-"""What is learned: answers, weights, kernels, streams. See svm_machines for whom this is asked of."""
+"""What is learned: answers, weights, kernels, streams. Asked of the machines of svm_machines."""
 
 import numpy as np
 import pytest
