@@ -14,7 +14,14 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from widemargin._base import BaseMachine
 from widemargin._parameters import check_choice, check_integer, check_jobs, check_real
 from widemargin._rows import canonical_rows, check_kernel_matrix
-from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    Kernel,
+    Precomputed,
+    Rows,
+    as_kernel,
+    check_gamma,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -45,10 +52,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
     def _check_kernel_parameters(self) -> None:
         if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
             check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale",), ", or a positive number")
-        else:
-            check_real("gamma", self.gamma, positive=True)
+        check_gamma(self.gamma)
         check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)
         check_jobs(self.n_jobs)

@@ -3,6 +3,11 @@
 With J the chosen vectors and ``K_JJ = L L'``, the columns kept are ``Z = K_.J L^-T``. In terms of
 ``B = L' A`` the scores are ``F = Z B`` and the regulariser ``tr(A' K_JJ A)`` is ``|B|^2``: well
 conditioned, and a new vector adds a column without touching the others.
+
+The kernel need not be positive semi-definite. A vector joins only if ``K_JJ`` stays positive
+definite, and what it has outside the span of the others is not lost beside its kernel values: then
+the problem is as sound as ever. Its squared length outside only shrinks as the basis grows, so that
+a vector that is refused once is refused for ever.
 """
 
 from __future__ import annotations
@@ -102,6 +107,7 @@ class BasisColumns:
         self.n_columns = self.n_constant
         self.indices: Indices = np.empty(0, dtype=np.intp)
         self.diagonal = kernel.diagonal(rows)
+        self._refused_some = False  # for values that no positive kernel has
         self._max_basis = max_basis
         self._vectors: list[Rows] = []
         capacity = min(max_basis, _FIRST_CAPACITY)
@@ -124,6 +130,13 @@ class BasisColumns:
         return bool(np.ptp(column) <= 1e-6 * np.abs(column).max())
 
     @property
+    def takes_no_row(self) -> bool:
+        """Whether no row can be a vector, because the kernel is not positive semi-definite."""
+        if self.n_basis or self.kernel.is_positive:
+            return False
+        return self._refused_some or not (self.diagonal > 0).any()
+
+    @property
     def vectors(self) -> Rows:
         """The vectors in the order they came, in the form that ``kernel.select`` gives them."""
         if not self._vectors:
@@ -140,8 +153,9 @@ class BasisColumns:
         Returns
         -------
         candidates : Candidates
-        duplicates : ndarray
-            Those of ``indices`` that the basis expresses already, and so always will.
+        refused : ndarray
+            Those of ``indices`` that can never join: the basis expresses them already, or the
+            kernel is not positive semi-definite and would make them longer than they are.
         """
         located = self._locate(self.rows[indices], self.diagonal[indices])
         fresh = located[2]
@@ -150,7 +164,7 @@ class BasisColumns:
         candidates = self._orthonormalise(
             kept, vectors, self.rows[kept], located[0][fresh], located[1][fresh]
         )
-        return candidates, indices[~fresh]
+        return candidates, indices[~np.isin(indices, candidates.indices)]
 
     def extend(
         self, vectors: Rows, indices: Indices, left: Rows, diagonal: Array
@@ -170,20 +184,27 @@ class BasisColumns:
         Returns
         -------
         kept : ndarray of bool
-            False for duplicates, which are passed over.
+            False for those that cannot join, which are passed over.
         """
         kept = np.zeros(len(indices), dtype=bool)
         for j in range(len(indices)):
             one = slice(j, j + 1)
             coordinates, length, kept[one] = self._locate(left[one], diagonal[one])
             if kept[j]:
-                self.append(
-                    self._orthonormalise(indices[one], vectors[one], left[one], coordinates, length)
+                candidate = self._orthonormalise(
+                    indices[one], vectors[one], left[one], coordinates, length
                 )
+                kept[j] = len(candidate) == 1
+                if kept[j]:
+                    self.append(candidate)
         return kept
 
     def append(self, candidates: Candidates) -> Array:
-        """Take all of the candidates into the basis; return their columns."""
+        """Take all of the candidates into the basis; return their columns.
+
+        Their overlap must be positive definite, as that of a single one is, and of those that
+        ``choose_jointly`` chooses.
+        """
         count, row = len(candidates), self.n_basis
         self._make_room(count)
         # Orthonormalised against the basis, but not yet against each other.
@@ -245,6 +266,13 @@ class BasisColumns:
         dtype = self.features.dtype
         block = self.kernel.block if dtype == self.rows.dtype else self.kernel.single_block
         values = block(self.rows, vectors, self.n_threads)
+        if not self.kernel.is_positive:
+            steady = self._is_steady(values, length)
+            if not steady.all():
+                self._refused_some = True
+                indices, vectors, left = indices[steady], vectors[steady], left[steady]
+                coordinates, length = coordinates[steady], length[steady]
+                values = np.ascontiguousarray(values[:, steady])
         columns = (values / length.astype(values.dtype)).astype(dtype, copy=False)
         _native.orthogonalise(
             self.features, (coordinates / length[:, None]).astype(dtype), columns, self.n_threads
@@ -254,6 +282,16 @@ class BasisColumns:
         overlap = 0.5 * (overlap + overlap.T)
         np.fill_diagonal(overlap, 1.0)
         return Candidates(indices, vectors, columns, coordinates, length, overlap)
+
+    def _is_steady(self, values: Array, length: Array) -> npt.NDArray[np.bool_]:
+        """Return which vectors are no duplicates by the length that their values should have.
+
+        No value of a positive kernel is above the root of the product of both lengths, squared. A
+        vector with a value far beyond that has a column so large that rounding decides.
+        """
+        largest = np.abs(values).max(axis=0).astype(np.float64)
+        expected = largest / np.sqrt(np.abs(self.diagonal).max())
+        return np.asarray(length > np.sqrt(_DUPLICATE[np.dtype(self.rows.dtype)]) * expected)
 
     def _make_room(self, count: int) -> None:
         capacity = self._factor.shape[0]
@@ -287,6 +325,7 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
     Returns
     -------
     positions : ndarray of the chosen candidates, in order
+        Their overlap is positive definite, even if that of all of them is not.
     """
     slope = slope.copy()
     n_candidates = slope.shape[1]
