@@ -324,9 +324,11 @@ class CustomKernel(Kernel):
 
     def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
         """Call the function, and check what it returns."""
+        expected = (rows.shape[0], basis.shape[0])
+        if 0 in expected:  # which functions may refuse
+            return np.empty(expected, dtype=rows.dtype)
         values = self.function(rows, basis)
         values = np.asarray(values.toarray() if sp.issparse(values) else values)
-        expected = (rows.shape[0], basis.shape[0])
         if values.shape != expected:
             raise ValueError(
                 f"The kernel {self.function!r} returned an array of shape {values.shape} for "

@@ -80,9 +80,9 @@ callable, default="rbf"
         A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values, such as the kernels of
         :mod:`sklearn.gaussian_process.kernels`. For "precomputed", X is the kernel matrix: square
-        in ``fit``, with a column for each training row in ``predict``. Of a kernel that is not
-        positive semi-definite, as "sigmoid" is not, rows become vectors as long as their matrix is
-        positive definite.
+        in ``fit``, with a column for each training row in ``predict``. For a kernel that is not
+        positive semi-definite, as "sigmoid" is not, the regulariser is not K_JJ but a matrix near
+        it that is.
 
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
@@ -192,7 +192,7 @@ callable, default="rbf"
         fitted copy, after the last move that was finished.
     stop_reason_ : str
         Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
-        the basis, or would make the kernel matrix of the vectors indefinite); the last of the machines with ``basis="per_class"``. Why a learned basis moved
+        the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
         no more: "learn_iter", "tol", "early_stopping", "callback", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
@@ -580,10 +580,9 @@ callable, default="rbf"
             self._warn_not_converged(state.stages[-1].gradient, frames=3)
         if basis.takes_no_row:
             warnings.warn(
-                "No row of X can be a basis vector: that takes a positive kernel value with "
-                "itself, and not a small one beside those with other rows. The kernel is not "
-                "positive semi-definite; only the frequencies of the classes could be learned. "
-                "Raise coef0 where it is negative, or take another kernel.",
+                "No row of X can be a basis vector: all of them have a kernel value of zero with "
+                "themselves. So only the frequencies of the classes could be learned. Take a "
+                "positive semi-definite kernel, and check X.",
                 UserWarning,
                 stacklevel=3 + FRAMES_TO_CALLER,
             )

@@ -222,6 +222,13 @@ def test_no_rows_give_no_values(kernel, form, rows, basis):
 
 
 @both_forms
+def test_a_function_is_not_asked_for_no_values(form, rows, basis):
+    kernel = CustomKernel(pairwise.rbf_kernel)  # which refuses arrays without rows
+    assert kernel.block(form(rows[:0]), form(basis)).shape == (0, 9)
+    assert kernel.block(form(rows), form(basis[:0])).shape == (30, 0)
+
+
+@both_forms
 def test_precomputed_looks_values_up(form, rows):
     matrix = pairwise.rbf_kernel(rows, gamma=0.3)
     kernel = Precomputed()

@@ -226,8 +226,8 @@ class GreedyNewton:
         self, objective: BasisObjective, state: GreedyState, rows: npt.NDArray[np.intp]
     ) -> Candidates:
         basis: BasisColumns = objective.basis
-        candidates, refused = basis.propose_rows(rows)
-        state.available[refused] = False
+        candidates, duplicates = basis.propose_rows(rows)
+        state.available[duplicates] = False
         return candidates
 
     def _screen(
