@@ -4,10 +4,10 @@ With J the chosen vectors and ``K_JJ = L L'``, the columns kept are ``Z = K_.J L
 ``B = L' A`` the scores are ``F = Z B`` and the regulariser ``tr(A' K_JJ A)`` is ``|B|^2``: well
 conditioned, and a new vector adds a column without touching the others.
 
-The kernel need not be positive semi-definite. Columns ``K_.J L^-T`` express the same scores for any
-triangular L, and the regulariser ``|B|^2`` is ``tr(A' L L' A)``, which is positive: the problem stays
-convex. Where the squared length that a vector has outside the span of the others is negative, it
-gets the sign -1, and ``K_JJ = L S L'`` with the signs S on a diagonal. Where that length all but
+The kernel need not be positive semi-definite. Columns ``K_.J L^-T`` express the same scores for
+any triangular L, and the regulariser ``|B|^2`` is ``tr(A' L L' A)``, which is positive: the problem
+stays convex. Where the squared length that a vector has outside the span of the others is negative,
+it gets the sign -1, and ``K_JJ = L S L'`` with the signs S on a diagonal. Where that length all but
 cancels, so that the column would be far larger than a row is long, the vector gets a greater length
 and the sign 0: later ones are not made orthogonal to it.
 """
@@ -34,8 +34,8 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 _DUPLICATE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}
 # A squared length below minus this, relative to what it is the difference of, is no rounding error.
 _INDEFINITE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
-# Of a column, in lengths of a row; more would let a vector whose length all but cancels explain much
-# at no cost.
+# Of a column, in lengths of a row; more would let a vector whose length all but cancels explain
+# much at no cost.
 _LARGEST_ENTRY = 1.5
 _NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
 _FIRST_CAPACITY = 64
@@ -61,8 +61,8 @@ class Candidates:
         1; -1 where the squared length of that part is negative; 0 where it is too small for its
         kernel values, so that ``length`` is more.
     overlap : ndarray of shape (n_candidates, n_candidates)
-        Inner products of these parts, each scaled to length 1. A candidate of another sign than 1 has
-        1 with all others, as if it were a duplicate: it joins alone.
+        Inner products of these parts, each scaled to length 1. A candidate of another sign than 1
+        has 1 with all others, as if it were a duplicate: it joins alone.
     """
 
     indices: Indices
@@ -312,7 +312,8 @@ class BasisColumns:
         """
         squared = np.maximum(np.abs(values).max(axis=0), np.abs(self.diagonal).max())
         allowed = _LARGEST_ENTRY * np.sqrt(squared.astype(np.float64))
-        return np.maximum(np.abs(columns).max(axis=0) / allowed, 1.0)
+        excess: Array = np.maximum(np.abs(columns).max(axis=0) / allowed, 1.0)
+        return excess
 
     def _make_room(self, count: int) -> None:
         capacity = self._factor.shape[0]

@@ -13,7 +13,8 @@ from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
 from widemargin.readouts import Readout
 
 # The largest argument is 0: kernels fall with the distance, probabilities are taken relative to the
-# largest, and the hyperbolic tangent is odd. 2^-n is a product of 2^-1, 2^-2, 2^-4, ..., each exact.
+# largest, and the hyperbolic tangent is odd. 2^-n is a product of 2^-1, 2^-2, 2^-4, ..., each
+# exact.
 _EXP = """\
 /* The exponential of a number that is not positive. */
 static inline $wide ${name}_exp($wide value)
