@@ -26,7 +26,7 @@ from benchmarks.trials import say
 from widemargin._registry import ESTIMATORS
 from widemargin.export import to_c
 
-KERNELS = ("rbf", "laplacian", "poly", "linear")
+KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear")
 N_TRAINING_ROWS = 700
 # Of those an estimator has what it knows; the rest of its parameters are its defaults.
 PARAMETERS = {"max_basis": 40, "C": 10.0, "coef0": 1.0, "random_state": 0}

@@ -121,12 +121,15 @@ void bind_kernels(nb::module_& m) {
   nb::class_<LinearKernel>(m, "LinearKernel").def(nb::init<>());
   nb::class_<PolynomialKernel>(m, "PolynomialKernel")
       .def(nb::init<double, double, int>(), "gamma"_a, "coef0"_a, "degree"_a);
+  nb::class_<SigmoidKernel>(m, "SigmoidKernel")
+      .def(nb::init<double, double>(), "gamma"_a, "coef0"_a);
   nb::class_<RbfKernel>(m, "RbfKernel").def(nb::init<double>(), "gamma"_a);
   nb::class_<LaplacianKernel>(m, "LaplacianKernel").def(nb::init<double>(), "gamma"_a);
 
   bind_adaptive(m);
   bind_kernel<LinearKernel>(m);
   bind_kernel<PolynomialKernel>(m);
+  bind_kernel<SigmoidKernel>(m);
   bind_kernel<RbfKernel>(m);
   bind_kernel<LaplacianKernel>(m);
 }

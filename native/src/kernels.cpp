@@ -153,6 +153,7 @@ void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const Spar
   WIDEMARGIN_INSTANTIATE(double, double, Kernel)
 WIDEMARGIN_INSTANTIATE_ALL(LinearKernel)
 WIDEMARGIN_INSTANTIATE_ALL(PolynomialKernel)
+WIDEMARGIN_INSTANTIATE_ALL(SigmoidKernel)
 WIDEMARGIN_INSTANTIATE_ALL(RbfKernel)
 WIDEMARGIN_INSTANTIATE_ALL(LaplacianKernel)
 

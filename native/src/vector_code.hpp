@@ -262,11 +262,40 @@ T place(const In* row, const Wide* origin, const Wide* scale, std::size_t count,
 // exp(-v) = 2^n exp(r) with n the integer nearest to -v / ln 2 and |r| <= ln 2 / 2. Adding the
 // magic number leaves n in the low bits of the mantissa, from where a shift puts it into the
 // exponent: no conversion that SIMD lacks.
-inline float exp_of_negative_one(float v) {
+template <class T>
+struct PowerOfTwo;
+template <>
+struct PowerOfTwo<float> {
+  static constexpr float kEnd = 87.0f;  // of v: beyond it the result is no normal number
+  std::int32_t exponent;                // n, where a number has its exponent
+
+  // 2^n times a number between 1/2 and 2
+  float times(float number) const {
+    return __builtin_bit_cast(float, __builtin_bit_cast(std::int32_t, number) + exponent);
+  }
+};
+template <>
+struct PowerOfTwo<double> {
+  static constexpr double kEnd = 708.0;
+  std::int64_t exponent;
+
+  double times(double number) const {
+    return __builtin_bit_cast(double, __builtin_bit_cast(std::int64_t, number) + exponent);
+  }
+};
+
+// Of v between 0 and kEnd: 2^n, r, and `series` = (exp(r) - 1) / r, so that whoever needs exp(r) -
+// 1 has it without cancellation.
+template <class T>
+struct ReducedExponential {
+  PowerOfTwo<T> power;
+  T rest, series;
+};
+
+inline ReducedExponential<float> reduced_exponential(float v) {
   constexpr float kLog2e = 1.44269504088896341f, kMagic = 12582912.0f;
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  const float limited = v < 87.0f ? v : 87.0f;
-  const float x = limited > 0.0f ? -limited : 0.0f;
+  const float x = -v;
   const float shifted = x * kLog2e + kMagic;
   const float n = shifted - kMagic;
   const float r = (x - n * kLn2High) - n * kLn2Low;
@@ -277,17 +306,13 @@ inline float exp_of_negative_one(float v) {
   p = p * r + 1.0f / 6.0f;
   p = p * r + 0.5f;
   p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const auto exponent = static_cast<std::int32_t>(__builtin_bit_cast(std::uint32_t, shifted) << 23);
-  const float result = __builtin_bit_cast(float, __builtin_bit_cast(std::int32_t, p) + exponent);
-  return v < 87.0f ? result : 0.0f;
+  return {{static_cast<std::int32_t>(__builtin_bit_cast(std::uint32_t, shifted) << 23)}, r, p};
 }
 
-inline double exp_of_negative_one(double v) {
+inline ReducedExponential<double> reduced_exponential(double v) {
   constexpr double kLog2e = 1.44269504088896340736, kMagic = 6755399441055744.0;
   constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
-  const double limited = v < 708.0 ? v : 708.0;
-  const double x = limited > 0.0 ? -limited : 0.0;
+  const double x = -v;
   const double shifted = x * kLog2e + kMagic;
   const double n = shifted - kMagic;
   const double r = (x - n * kLn2High) - n * kLn2Low;
@@ -304,15 +329,40 @@ inline double exp_of_negative_one(double v) {
   p = p * r + 1.0 / 6.0;
   p = p * r + 0.5;
   p = p * r + 1.0;
-  p = p * r + 1.0;
-  const auto exponent = static_cast<std::int64_t>(__builtin_bit_cast(std::uint64_t, shifted) << 52);
-  const double result = __builtin_bit_cast(double, __builtin_bit_cast(std::int64_t, p) + exponent);
-  return v < 708.0 ? result : 0.0;
+  return {{static_cast<std::int64_t>(__builtin_bit_cast(std::uint64_t, shifted) << 52)}, r, p};
+}
+
+template <class T>
+inline T exp_of_negative_one(T v) {
+  constexpr T end = PowerOfTwo<T>::kEnd;
+  const T limited = v < end ? v : end;
+  const ReducedExponential<T> reduced = reduced_exponential(limited > 0 ? limited : T(0));
+  const T result = reduced.power.times(reduced.series * reduced.rest + 1);
+  return v < end ? result : T(0);
 }
 
 template <class T>
 void exp_of_negative(T* values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] = exp_of_negative_one(values[i]);
+}
+
+// tanh(v) = -m / (2 + m) with m = exp(-2v) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for v > 0. Near 0,
+// where digits would be lost, n is 0 and m a product.
+template <class T>
+inline T tanh_one(T v) {
+  constexpr T end = PowerOfTwo<T>::kEnd;
+  const T doubled = 2 * (v < 0 ? -v : v);
+  const ReducedExponential<T> reduced = reduced_exponential(doubled < end ? doubled : end);
+  const T power = reduced.power.times(T(1));
+  const T less_one = power * (reduced.series * reduced.rest) + (power - 1);
+  const T result = -less_one / (2 + less_one);
+  const T with_sign = v < 0 ? -result : result;
+  return v == v ? with_sign : v;
+}
+
+template <class T>
+void tanh_of(T* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) values[i] = tanh_one(values[i]);
 }
 
 template <class T>
@@ -344,9 +394,16 @@ void add_scaled(const float* __restrict values, double factor, double constant,
 
 template <class T>
 constexpr VectorCode<T> all_code() {
-  return {{kLanes<T>, kHalf<T>},         add_up<Product, T>, add_up<SquaredDifference, T>,
-          add_up<AbsoluteDifference, T>, sparse_products<T>, place<float, T, T>,
-          place<double, T, double>,      exp_of_negative<T>, largest<T>};
+  return {{kLanes<T>, kHalf<T>},
+          add_up<Product, T>,
+          add_up<SquaredDifference, T>,
+          add_up<AbsoluteDifference, T>,
+          sparse_products<T>,
+          place<float, T, T>,
+          place<double, T, double>,
+          exp_of_negative<T>,
+          tanh_of<T>,
+          largest<T>};
 }
 
 }  // namespace

@@ -456,7 +456,8 @@ TEST("sparse rows are as dense ones, and every kernel of the library has slots")
   const SparseMatrix<double> sparse{values.data(), indices.data(), starts.data(), 40, 6};
   const std::vector<double> origin(6, 0.0);
   for (const AnyKernel& kernel : {AnyKernel(LinearKernel{}), AnyKernel(PolynomialKernel{0.5, 1, 2}),
-                                  AnyKernel(RbfKernel{0.3}), AnyKernel(LaplacianKernel{0.2})}) {
+                                  AnyKernel(SigmoidKernel{0.3, -0.5}), AnyKernel(RbfKernel{0.3}),
+                                  AnyKernel(LaplacianKernel{0.2})}) {
     DenseSlots one(kernel, origin), other(kernel, origin);
     one.use_batch(AnyRows(static_cast<const Padded<double>&>(problem.X).view()));
     other.use_batch(AnyRows(sparse));

@@ -19,6 +19,7 @@ std::string name_of(const LinearKernel&) { return "linear"; }
 std::string name_of(const PolynomialKernel& kernel) {
   return "polynomial of degree " + std::to_string(kernel.degree);
 }
+std::string name_of(const SigmoidKernel&) { return "sigmoid"; }
 std::string name_of(const RbfKernel&) { return "rbf"; }
 std::string name_of(const LaplacianKernel&) { return "laplacian"; }
 
@@ -41,6 +42,9 @@ PairSums pair_sums(const Padded<In>& rows, std::size_t i, const Padded<In>& basi
 double naive_value(const LinearKernel&, const PairSums& sums) { return sums.product; }
 double naive_value(const PolynomialKernel& kernel, const PairSums& sums) {
   return std::pow(kernel.gamma * sums.product + kernel.coef0, kernel.degree);
+}
+double naive_value(const SigmoidKernel& kernel, const PairSums& sums) {
+  return std::tanh(kernel.gamma * sums.product + kernel.coef0);
 }
 double naive_value(const RbfKernel& kernel, const PairSums& sums) {
   return std::exp(-kernel.gamma * sums.squared);
@@ -117,6 +121,8 @@ void for_each_kernel(const Function& function) {
   function(PolynomialKernel{0.5, -0.5, 1});
   function(PolynomialKernel{0.5, 0.5, 0});
   function(PolynomialKernel{0.1, 0.5, 7});
+  function(SigmoidKernel{0.4, 0.0});
+  function(SigmoidKernel{0.05, -0.7});
   function(RbfKernel{0.3});
   function(LaplacianKernel{0.2});
 }

@@ -154,6 +154,9 @@ double kernel_value(const AnyKernel& kernel, const Table& rows, std::size_t i, c
   if (const auto* each = std::get_if<PolynomialKernel>(&kernel)) {
     return std::pow(each->gamma * product + each->coef0, each->degree);
   }
+  if (const auto* each = std::get_if<SigmoidKernel>(&kernel)) {
+    return std::tanh(each->gamma * product + each->coef0);
+  }
   if (const auto* each = std::get_if<RbfKernel>(&kernel)) return std::exp(-each->gamma * squared);
   if (const auto* each = std::get_if<LaplacianKernel>(&kernel)) {
     return std::exp(-each->gamma * absolute);
@@ -356,6 +359,7 @@ std::vector<Model> models_of(const Table& basis, std::size_t outputs, Random& ra
   return {random_model("rbf", RbfKernel{gamma}, basis, outputs, random),
           random_model("laplacian", LaplacianKernel{gamma}, basis, outputs, random),
           random_model("polynomial", PolynomialKernel{gamma, 1.0, 3}, basis, outputs, random),
+          random_model("sigmoid", SigmoidKernel{gamma, -0.5}, basis, outputs, random),
           random_model("linear expansion", LinearKernel{}, basis, outputs, random),
           random_model("linear map", std::nullopt, basis, outputs, random)};
 }

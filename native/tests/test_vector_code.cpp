@@ -54,8 +54,7 @@ constexpr double kUlps = 2.0;  // as documented
 
 // Error in units in the last place of the exact value.
 template <class T>
-double ulps_off(T got, T v) {
-  const long double exact = std::exp(-static_cast<long double>(v));
+double ulps_off(T got, long double exact) {
   const auto rounded = static_cast<T>(exact);
   const T unit = std::nextafter(rounded, std::numeric_limits<T>::infinity()) - rounded;
   return static_cast<double>(std::fabs(static_cast<long double>(got) - exact) /
@@ -69,7 +68,7 @@ void check_exponentials(const std::vector<T>& values) {
     code.exp_of_negative(got.data(), got.size());
     double worst = 0.0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const double off = ulps_off(got[i], values[i]);
+      const double off = ulps_off(got[i], std::exp(-static_cast<long double>(values[i])));
       worst = off <= worst ? worst : off;  // a NaN stays
     }
     CHECK_NEAR(worst, 0.0, kUlps);
@@ -169,6 +168,103 @@ TEST("exp_of_negative of any length from any start is that of each number alone,
 }
 TEST("exp_of_negative of any length from any start is that of each number alone, double") {
   for_each_code<double>(check_exp_lengths<double>);
+}
+
+// ---- the hyperbolic tangent
+
+constexpr double kTanhUlps = 4.0;  // as documented
+
+// Of the values and of their opposites, which must be opposite to the bit.
+template <class T>
+void check_tangents(const std::vector<T>& values) {
+  for_each_code<T>([&](const VectorCode<T>& code) {
+    std::vector<T> got = values, opposite;
+    for (const T value : values) opposite.push_back(-value);
+    code.tanh_of(got.data(), got.size());
+    code.tanh_of(opposite.data(), opposite.size());
+    double worst = 0.0;
+    bool is_odd = true;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double off = ulps_off(got[i], std::tanh(static_cast<long double>(values[i])));
+      worst = off <= worst ? worst : off;  // a NaN stays
+      is_odd = is_odd && opposite[i] == -got[i];
+    }
+    CHECK_NEAR(worst, 0.0, kTanhUlps);
+    CHECK(is_odd);
+  });
+}
+
+template <class T>
+void check_tanh_accuracy() {
+  Random random(3);
+  check_tangents(random.values<T>(50000, 0.0, 1.0));
+  check_tangents(random.values<T>(50000, 0.0, 30.0));
+  std::vector<T> over_all_magnitudes;
+  for (double v = static_cast<double>(std::numeric_limits<T>::min()); v < 1e30; v *= 1.01) {
+    over_all_magnitudes.push_back(static_cast<T>(v));
+  }
+  check_tangents(over_all_magnitudes);
+  // Quarters of ln 2: where twice the argument is cut into a power of two and a rest.
+  std::vector<T> borders;
+  for (int quarter = 1; quarter < 200; ++quarter) {
+    const auto border = static_cast<T>(quarter * 0.173286795139986327355);
+    for (const T towards : {T(0), std::numeric_limits<T>::infinity()}) {
+      borders.push_back(std::nextafter(border, towards));
+    }
+    borders.push_back(border);
+  }
+  check_tangents(borders);
+}
+
+TEST("tanh_of is within 4 units in the last place and odd, float") { check_tanh_accuracy<float>(); }
+TEST("tanh_of is within 4 units in the last place and odd, double") {
+  check_tanh_accuracy<double>();
+}
+
+template <class T>
+void check_tanh_ends(const VectorCode<T>& code) {
+  using limits = std::numeric_limits<T>;
+  std::vector<T> ones = {T(30), T(87), T(708), T(1e30), limits::max(), limits::infinity()};
+  code.tanh_of(ones.data(), ones.size());
+  for (const T value : ones) CHECK(value == 1);
+  const std::vector<T> small = {T(0), limits::denorm_min(), 64 * limits::denorm_min(),
+                                limits::min(), limits::epsilon() / 8};
+  std::vector<T> same = small;
+  code.tanh_of(same.data(), same.size());
+  for (std::size_t i = 0; i < small.size(); ++i) CHECK(same[i] == small[i]);
+  T none = limits::quiet_NaN();
+  code.tanh_of(&none, 1);
+  CHECK(std::isnan(none));
+}
+
+TEST("tanh_of at 0, of the smallest and largest numbers, and of none, float") {
+  for_each_code<float>(check_tanh_ends<float>);
+}
+TEST("tanh_of at 0, of the smallest and largest numbers, and of none, double") {
+  for_each_code<double>(check_tanh_ends<double>);
+}
+
+template <class T>
+void check_tanh_lengths(const VectorCode<T>& code) {
+  Random random(4);
+  const std::vector<T> before = random.values<T>(71, -3.0, 3.0);
+  std::vector<T> each = before;
+  for (T& value : each) code.tanh_of(&value, 1);
+  for (std::size_t count = 0; count <= 70; ++count) {
+    const Case where("count " + std::to_string(count));
+    std::vector<T> after = before;
+    code.tanh_of(after.data(), count);
+    CHECK(std::equal(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(count),
+                     each.begin()));
+    CHECK(after[count] == before[count]);
+  }
+}
+
+TEST("tanh_of of any length is that of each number alone, float") {
+  for_each_code<float>(check_tanh_lengths<float>);
+}
+TEST("tanh_of of any length is that of each number alone, double") {
+  for_each_code<double>(check_tanh_lengths<double>);
 }
 
 // ---- packing

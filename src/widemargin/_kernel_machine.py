@@ -21,7 +21,14 @@ from widemargin._parameters import (
     check_verbose,
 )
 from widemargin._rows import canonical_rows, check_kernel_matrix, validated_data
-from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows, as_kernel
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    Kernel,
+    Precomputed,
+    Rows,
+    as_kernel,
+    check_gamma,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -69,10 +76,7 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
     def _check_kernel_parameters(self) -> None:
         if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
             check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale",), ", or a positive number")
-        else:
-            check_real("gamma", self.gamma, positive=True)
+        check_gamma(self.gamma)
         check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)
         check_jobs(self.n_jobs)

@@ -245,10 +245,10 @@ class DualClassifier(SupportAttributes, KernelMachine):
 
     def _begin(self, rows: Rows) -> Stream:
         named = isinstance(self.kernel, str) and self.kernel != "linear"
-        if named and isinstance(self.gamma, str) and rows.shape[0] == 1:
+        if named and self.gamma == "scale" and rows.shape[0] == 1:
             warnings.warn(
                 "gamma='scale' is taken from the first call of partial_fit, which has one row. "
-                "Give gamma a number, or begin with a batch.",
+                "Give gamma a number, or 'auto', or begin with a batch.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -3,6 +3,13 @@
 With J the chosen vectors and ``K_JJ = L L'``, the columns kept are ``Z = K_.J L^-T``. In terms of
 ``B = L' A`` the scores are ``F = Z B`` and the regulariser ``tr(A' K_JJ A)`` is ``|B|^2``: well
 conditioned, and a new vector adds a column without touching the others.
+
+The kernel need not be positive semi-definite. Columns ``K_.J L^-T`` express the same scores for
+any triangular L, and the regulariser ``|B|^2`` is ``tr(A' L L' A)``, which is positive: the problem
+stays convex. Where the squared length that a vector has outside the span of the others is negative,
+it gets the sign -1, and ``K_JJ = L S L'`` with the signs S on a diagonal. Where that length all but
+cancels, so that the column would be far larger than a row is long, the vector gets a greater length
+and the sign 0: later ones are not made orthogonal to it.
 """
 
 from __future__ import annotations
@@ -25,6 +32,11 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 # A vector that keeps less than this share of its squared length outside the span of the others is
 # a duplicate: what it would add is rounding error.
 _DUPLICATE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}
+# A squared length below minus this, relative to what it is the difference of, is no rounding error.
+_INDEFINITE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
+# Of a column, in lengths of a row; more would let a vector whose length all but cancels explain
+# much at no cost.
+_LARGEST_ENTRY = 1.5
 _NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
 _FIRST_CAPACITY = 64
 _PRECISE_ROWS = 2048  # fewer rows have columns of their own precision from the start
@@ -45,8 +57,12 @@ class Candidates:
         Of each in the columns that the basis has, float64.
     length : ndarray of shape (n_candidates,)
         Of the part that the basis does not express.
+    signs : ndarray of shape (n_candidates,)
+        1; -1 where the squared length of that part is negative; 0 where it is too small for its
+        kernel values, so that ``length`` is more.
     overlap : ndarray of shape (n_candidates, n_candidates)
-        Inner products of these parts, each scaled to length 1.
+        Inner products of these parts, each scaled to length 1. A candidate of another sign than 1
+        has 1 with all others, as if it were a duplicate: it joins alone.
     """
 
     indices: Indices
@@ -54,6 +70,7 @@ class Candidates:
     columns: Array
     coordinates: Array
     length: Array
+    signs: Array
     overlap: Array
 
     def __len__(self) -> int:
@@ -67,6 +84,7 @@ class Candidates:
             np.ascontiguousarray(self.columns[:, positions]),
             self.coordinates[positions],
             self.length[positions],
+            self.signs[positions],
             self.overlap[np.ix_(positions, positions)],
         )
 
@@ -106,6 +124,7 @@ class BasisColumns:
         self._vectors: list[Rows] = []
         capacity = min(max_basis, _FIRST_CAPACITY)
         self._factor = np.zeros((capacity, capacity))  # L, lower triangular
+        self._signs = np.empty(0)  # S, of the vectors
         dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else rows.dtype
         self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
         self.features[:, : self.n_constant] = 1.0
@@ -122,6 +141,11 @@ class BasisColumns:
             return self.n_basis == 0
         column = self.features[:, self.n_constant]
         return bool(np.ptp(column) <= 1e-6 * np.abs(column).max())
+
+    @property
+    def takes_no_row(self) -> bool:
+        """Whether no row can be a vector, as it has no length in a kernel that need not be zero."""
+        return not (self.n_basis or self.kernel.is_positive or self.diagonal.any())
 
     @property
     def vectors(self) -> Rows:
@@ -175,24 +199,33 @@ class BasisColumns:
         kept = np.zeros(len(indices), dtype=bool)
         for j in range(len(indices)):
             one = slice(j, j + 1)
-            coordinates, length, kept[one] = self._locate(left[one], diagonal[one])
+            coordinates, outside, kept[one] = self._locate(left[one], diagonal[one])
             if kept[j]:
                 self.append(
-                    self._orthonormalise(indices[one], vectors[one], left[one], coordinates, length)
+                    self._orthonormalise(
+                        indices[one], vectors[one], left[one], coordinates, outside
+                    )
                 )
         return kept
 
     def append(self, candidates: Candidates) -> Array:
-        """Take all of the candidates into the basis; return their columns."""
+        """Take all of the candidates into the basis; return their columns.
+
+        Their overlap must be positive definite, as that of a single one is, and of those that
+        ``choose_jointly`` chooses.
+        """
         count, row = len(candidates), self.n_basis
         self._make_room(count)
         # Orthonormalised against the basis, but not yet against each other.
         among = np.linalg.cholesky(candidates.overlap)
-        self._factor[row : row + count, :row] = candidates.coordinates[:, self.n_constant :]
+        self._factor[row : row + count, :row] = (
+            candidates.coordinates[:, self.n_constant :] * self._signs
+        )
         self._factor[row : row + count, row : row + count] = candidates.length[:, None] * among
         turn = _solve(among, np.eye(count)).T.astype(self.features.dtype)
         columns: Array = candidates.columns @ turn
         self.features[:, self.n_columns : self.n_columns + count] = columns
+        self._signs = np.append(self._signs, candidates.signs)
         self.indices = np.append(self.indices, candidates.indices)
         self._vectors.append(candidates.vectors)
         self.n_columns += count
@@ -227,31 +260,58 @@ class BasisColumns:
         return np.vstack([intercept[None, :][: self.n_constant], factor.T @ coef])
 
     def _locate(self, rows: Rows, diagonal: Array) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-        """Return coordinates in the basis, length outside it, and whether that is any."""
+        """Return coordinates in the basis, squared length outside it, and whether that is any."""
         coordinates = np.zeros((len(diagonal), self.n_columns))
         if self.n_basis:
             values = self.kernel.block(rows, self.vectors, self.n_threads).astype(np.float64)
             factor = self._factor[: self.n_basis, : self.n_basis]
             coordinates[:, self.n_constant :] = _solve(factor, values.T).T
-        outside = diagonal - np.einsum("ij,ij->i", coordinates, coordinates)
+        inside = np.einsum("ij,ij->i", coordinates * self._column_signs(), coordinates)
+        outside = diagonal - inside
         fresh = outside > _DUPLICATE[np.dtype(self.rows.dtype)] * np.abs(diagonal)
-        return coordinates, np.sqrt(np.maximum(outside, 0.0)), fresh
+        if not self.kernel.is_positive:
+            terms = np.einsum("ij,ij->i", coordinates, coordinates)
+            error = _INDEFINITE[np.dtype(self.rows.dtype)] * (np.abs(diagonal) + terms)
+            fresh |= outside < -error
+        return coordinates, outside, fresh
+
+    def _column_signs(self) -> Array:
+        return np.concatenate([np.ones(self.n_constant), self._signs])
 
     def _orthonormalise(
-        self, indices: Indices, vectors: Rows, left: Rows, coordinates: Array, length: Array
+        self, indices: Indices, vectors: Rows, left: Rows, coordinates: Array, outside: Array
     ) -> Candidates:
         dtype = self.features.dtype
+        length, signs = np.sqrt(np.abs(outside)), np.where(outside < 0, -1.0, 1.0)
         block = self.kernel.block if dtype == self.rows.dtype else self.kernel.single_block
         values = block(self.rows, vectors, self.n_threads)
         columns = (values / length.astype(values.dtype)).astype(dtype, copy=False)
+        signed = coordinates * self._column_signs()
         _native.orthogonalise(
-            self.features, (coordinates / length[:, None]).astype(dtype), columns, self.n_threads
+            self.features, (signed / length[:, None]).astype(dtype), columns, self.n_threads
         )
+        if not self.kernel.is_positive:
+            excess = self._excess(values, columns)
+            columns /= excess.astype(dtype)
+            length, signs = length * excess, np.where(excess > 1, 0.0, signs)
         inner = self.kernel.block(left, vectors, self.n_threads).astype(np.float64)
-        overlap = (inner - coordinates @ coordinates.T) / np.outer(length, length)
+        overlap = (inner - signed @ coordinates.T) / np.outer(length, length)
         overlap = 0.5 * (overlap + overlap.T)
+        overlap[signs != 1] = 1.0
+        overlap[:, signs != 1] = 1.0
         np.fill_diagonal(overlap, 1.0)
-        return Candidates(indices, vectors, columns, coordinates, length, overlap)
+        return Candidates(indices, vectors, columns, coordinates, length, signs, overlap)
+
+    def _excess(self, values: Array, columns: Array) -> Array:
+        """Return by how much columns are too large, or 1.
+
+        Of a positive kernel no entry of a column is above the length of its row, and no value above
+        the largest squared length.
+        """
+        squared = np.maximum(np.abs(values).max(axis=0), np.abs(self.diagonal).max())
+        allowed = _LARGEST_ENTRY * np.sqrt(squared.astype(np.float64))
+        excess: Array = np.maximum(np.abs(columns).max(axis=0) / allowed, 1.0)
+        return excess
 
     def _make_room(self, count: int) -> None:
         capacity = self._factor.shape[0]
@@ -296,6 +356,7 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
     Returns
     -------
     positions : ndarray of the chosen candidates, in order
+        Their overlap is positive definite, even if that of all of them is not.
     """
     slope = slope.copy()
     n_candidates = slope.shape[1]

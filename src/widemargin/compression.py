@@ -36,7 +36,9 @@ from widemargin.kernels import (
     Polynomial,
     Precomputed,
     Rows,
+    Sigmoid,
     as_kernel,
+    check_gamma,
 )
 from widemargin.losses import CLASS_LOSSES, Loss, SquaredError
 from widemargin.models import KernelExpansion
@@ -97,11 +99,12 @@ def compress(
         Weight of the loss of a row against the regulariser. None is 1e4 for scores, where the
         regulariser is there for stability and should not shrink anything; for classes, the C of
         the machine.
-    kernel : {"rbf", "laplacian", "poly", "linear"}, Kernel or callable, default=None
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear"}, Kernel or callable, default=None
         None is the machine's own, which suits its scores best. A learned basis whose vectors have
         widths and a metric has no kernel that other vectors could use, and needs one here.
-    gamma : float or "scale", default="scale"
-        Width of a kernel that is given by name.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of a kernel that is given by name: as in :class:`SparseKernelClassifier`, by the
+        variance of X or by the number of its features.
     n_candidates : int or "all", default=128
         Rows drawn at random and compared for a vector that is added.
     tol : float, default=1e-3
@@ -311,10 +314,7 @@ def _own_kernel(machine: Any) -> Kernel:
         return Polynomial(float(machine._gamma), int(machine.degree), float(machine.coef0))
     if machine.kernel == "rbf":
         return RBF(float(machine._gamma))
-    raise ValueError(
-        f"kernel={machine.kernel!r} is not positive semi-definite, which the choice of vectors "
-        "needs. Pass kernel='rbf', with or without gamma, to compress the machine into that one."
-    )
+    return Sigmoid(float(machine._gamma), float(machine.coef0))
 
 
 def _check_parameters(
@@ -334,10 +334,7 @@ def _check_parameters(
         check_real("C", C, positive=True)
     if not (kernel is None or isinstance(kernel, Kernel) or callable(kernel)):
         check_choice("kernel", kernel, KERNEL_NAMES, ", a Kernel, a callable or None")
-    if isinstance(gamma, str):
-        check_choice("gamma", gamma, ("scale",), ", or a positive number")
-    else:
-        check_real("gamma", gamma, positive=True)
+    check_gamma(gamma)
     if not isinstance(kernel, str) and gamma != "scale":
         raise ValueError("gamma is the width of a kernel that is given by name: pass kernel='rbf'.")
     if isinstance(n_candidates, str):

@@ -17,7 +17,7 @@ from widemargin._parameters import check_choice, check_flag, check_integer, chec
 from widemargin._rows import rows_like
 from widemargin._streams import DualClassifier, Stream
 from widemargin._threads import one_blas_thread, thread_count
-from widemargin.kernels import RBF, Kernel, Laplacian, Linear, Rows
+from widemargin.kernels import RBF, Kernel, Laplacian, Rows
 from widemargin.solvers.cutting_plane import CuttingPlane
 from widemargin.solvers.dual import DUAL_LOSSES, DualMachine, DualSolver, Watch
 from widemargin.solvers.full_gradient import FullGradient
@@ -55,21 +55,23 @@ class KernelClassifier(DualClassifier):
     C : float, default=1.0
         Weight of the summed loss against the regulariser.
 
-    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
-default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
+callable, default="rbf"
         A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values. For "precomputed", X is the kernel matrix: square in ``fit``,
-        with a column for each training row in ``predict``.
+        with a column for each training row in ``predict``. "sigmoid" is not positive semi-definite,
+        so that the problem has no single optimum, and the fit warns.
 
-    gamma : float or "scale", default="scale"
+    gamma : {"scale", "auto"} or float, default="scale"
         Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
         1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+        "auto" is 1 / n_features for all of them.
 
     degree : int, default=3
         Degree of the kernel "poly".
 
     coef0 : float, default=0.0
-        Constant of the kernel "poly".
+        Constant of the kernels "poly" and "sigmoid".
 
     fit_intercept : bool, default=True
         Whether each class has an intercept, regularised like the other coefficients: the kernel is
@@ -523,16 +525,16 @@ def _rounding_noise(kernel: Kernel, rows: Rows, attributes: dict[str, Any]) -> f
     """Return about how much the objective owes to kernel values that are rounded."""
     if isinstance(kernel, (RBF, Laplacian)) or attributes["model_"].n_basis == 0:
         return 0.0  # values of 1 at the most
-    diagonal = np.abs(kernel.diagonal(rows)[attributes["basis_indices_"]])
+    magnitude = kernel.magnitude(rows)[attributes["basis_indices_"]]
     squares = np.square(attributes["_patterns"]["coef"]).sum(axis=1)
     # Errors of either sign, evenly spread over half a unit in the last place.
-    return float(0.3 * np.finfo(np.float32).eps * (diagonal @ squares))
+    return float(0.3 * np.finfo(np.float32).eps * (magnitude @ squares))
 
 
 def _lowest_eigenvalue(kernel: Kernel, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
     """Return the lowest eigenvalue of the kernel matrix of some rows, relative to the largest."""
-    if isinstance(kernel, (RBF, Laplacian, Linear)) or len(indices) == 0:
-        return 0.0  # by nature
+    if kernel.is_positive or len(indices) == 0:
+        return 0.0
     some = indices[:: max(1, len(indices) // _PROBED_PATTERNS)][:_PROBED_PATTERNS]
     values = kernel.block(rows[some], kernel.select(rows, some)).astype(np.float64)
     each = np.linalg.eigvalsh((values + values.T) / 2)

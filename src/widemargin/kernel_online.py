@@ -171,20 +171,21 @@ class KernelPerceptron(_OnlineClassifier):
         Whether the coefficients that predict are the mean over all rows seen, which generalises
         better than the last ones. Once a ``budget`` is full they are the last ones, as it forgets.
 
-    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
-default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
+callable, default="rbf"
         A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values.
 
-    gamma : float or "scale", default="scale"
-        Width of the kernels that are given by name; ``partial_fit`` takes "scale" from the first
-        batch.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+        "auto" is 1 / n_features for all of them.
 
     degree : int, default=3
         Degree of the kernel "poly".
 
     coef0 : float, default=0.0
-        Constant of the kernel "poly".
+        Constant of the kernels "poly" and "sigmoid".
 
     fit_intercept : bool, default=True
         Whether each class has an intercept, regularised like the other coefficients: the kernel is
@@ -346,20 +347,21 @@ class KernelMIRA(_OnlineClassifier):
         By how much the right class is to be ahead. As small as it may be, it must be positive: all
         scores begin at zero, and would stay there.
 
-    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
-default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
+callable, default="rbf"
         A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values.
 
-    gamma : float or "scale", default="scale"
-        Width of the kernels that are given by name; ``partial_fit`` takes "scale" from the first
-        batch.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+        "auto" is 1 / n_features for all of them.
 
     degree : int, default=3
         Degree of the kernel "poly".
 
     coef0 : float, default=0.0
-        Constant of the kernel "poly".
+        Constant of the kernels "poly" and "sigmoid".
 
     fit_intercept : bool, default=True
         Whether each class has an intercept, regularised like the other coefficients: the kernel is

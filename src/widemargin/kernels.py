@@ -18,12 +18,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin._parameters import check_integer, check_real
+from widemargin._parameters import check_choice, check_integer, check_real
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # a C-contiguous array or a canonical CSR matrix, float32 or float64
 
-KERNEL_NAMES = ("rbf", "laplacian", "poly", "linear", "precomputed")
+KERNEL_NAMES = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
+GAMMA_RULES = ("scale", "auto")
 
 
 def as_native_rows(rows: Rows) -> Any:
@@ -40,7 +41,15 @@ def as_native_rows(rows: Rows) -> Any:
 
 
 class Kernel(ABC):
-    """A similarity of rows and basis vectors, symmetric and positive semi-definite."""
+    """A similarity of rows and basis vectors: symmetric, and positive semi-definite if it can be.
+
+    Machines stay sound with a kernel that is not, but promise less: see their warnings.
+    """
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it is positive semi-definite by nature; False where nobody knows."""
+        return False
 
     @abstractmethod
     def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
@@ -60,6 +69,13 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, rows: Rows) -> Array:
         """Return the value of each row with itself, as float64 of shape (n_rows,)."""
+
+    def magnitude(self, rows: Rows) -> Array:
+        """Return the size of the numbers that make up the value of each row with itself.
+
+        Rounding errors of kernel values are relative to it, float64 of shape (n_rows,).
+        """
+        return np.abs(self.diagonal(rows))
 
     def single_block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
         """Return ``block``, in single precision where the kernel can do that without loss."""
@@ -98,6 +114,11 @@ class _NativeKernel(Kernel):
 
 class _DistanceKernel(_NativeKernel):
     """A kernel of values between 0 and 1 that falls with the distance."""
+
+    @property
+    def is_positive(self) -> bool:
+        """True."""
+        return True
 
     def single_block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
         """Return the values in single precision; distances are taken about a common origin."""
@@ -149,6 +170,11 @@ class Polynomial(_NativeKernel):
         check_integer("degree", self.degree, least=1)
         check_real("coef0", self.coef0)
 
+    @property
+    def is_positive(self) -> bool:
+        """Whether the constant is none or positive: then all terms of the power are kernels."""
+        return self.coef0 >= 0
+
     def native(self) -> Any:
         """Return the kernel of the native code that this is."""
         return _native.PolynomialKernel(self.gamma, self.coef0, self.degree)
@@ -157,10 +183,47 @@ class Polynomial(_NativeKernel):
         """Return ``(gamma |x|^2 + coef0)^degree``."""
         return (self.gamma * _squared_norms(rows) + self.coef0) ** self.degree
 
+    def magnitude(self, rows: Rows) -> Array:
+        """Return ``(gamma |x|^2 + |coef0|)^degree``."""
+        return (self.gamma * _squared_norms(rows) + abs(self.coef0)) ** self.degree
+
+
+@dataclass(frozen=True)
+class Sigmoid(_NativeKernel):
+    """Sigmoid kernel, ``tanh(gamma x.b + coef0)``.
+
+    It is not positive semi-definite. A row may even have a negative value with itself, if
+    ``coef0`` is negative.
+    """
+
+    gamma: float
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_real("gamma", self.gamma, positive=True)
+        check_real("coef0", self.coef0)
+
+    def native(self) -> Any:
+        """Return the kernel of the native code that this is."""
+        return _native.SigmoidKernel(self.gamma, self.coef0)
+
+    def diagonal(self, rows: Rows) -> Array:
+        """Return ``tanh(gamma |x|^2 + coef0)``."""
+        return np.tanh(self.gamma * _squared_norms(rows) + self.coef0)
+
+    def magnitude(self, rows: Rows) -> Array:
+        """Return ``gamma |x|^2 + |coef0|``: products may cancel, and the tangent does not grow."""
+        return self.gamma * _squared_norms(rows) + abs(self.coef0)
+
 
 @dataclass(frozen=True)
 class Linear(_NativeKernel):
     """Linear kernel, ``x.b``."""
+
+    @property
+    def is_positive(self) -> bool:
+        """True."""
+        return True
 
     def native(self) -> Any:
         """Return the kernel of the native code that this is."""
@@ -198,6 +261,11 @@ class AdaptiveRBF(_DistanceKernel):
             or not np.isfinite(self.metric).all()
         ):
             raise ValueError("metric must hold finite numbers, on one axis or on two.")
+
+    @property
+    def is_positive(self) -> bool:
+        """False: of two vectors of unlike width, either has another value with the other."""
+        return False
 
     def __repr__(self) -> str:
         shape = None if self.metric is None else self.metric.shape
@@ -314,6 +382,19 @@ def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
     return float(1.0 / scale)
 
 
+def check_gamma(gamma: Any) -> None:
+    """Raise unless this is a rule that gives the width of kernels, or a positive number."""
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, GAMMA_RULES, ", or a positive number")
+    else:
+        check_real("gamma", gamma, positive=True)
+
+
+def auto_gamma(rows: Rows) -> float:
+    """Return ``1 / n_features``, as scikit-learn's ``gamma="auto"``."""
+    return 1.0 / float(rows.shape[1])
+
+
 def as_kernel(
     kernel: str | Kernel | Callable[[Any, Any], Any],
     rows: Rows,
@@ -330,9 +411,12 @@ def as_kernel(
     kernel : str, Kernel or callable
         A name of ``KERNEL_NAMES``; a kernel; or a callable for :class:`CustomKernel`.
     rows : array or CSR matrix
-        The training rows, from which ``gamma="scale"`` takes the variance.
+        The training rows, from which ``gamma="scale"`` takes the variance, and "auto" the number
+        of features.
     gamma, degree, coef0
         Parameters of kernels that are given by name.
+    weights : ndarray, default=None
+        Of the rows.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -342,9 +426,20 @@ def as_kernel(
         return Linear()
     if kernel == "precomputed":
         return Precomputed()
-    width = scale_gamma(rows, weights) if isinstance(gamma, str) else float(gamma)
-    if kernel == "laplacian" and isinstance(gamma, str):
-        width = float(np.sqrt(width / rows.shape[1]))  # 1 / (n_features * standard deviation)
+    width = _width(gamma, kernel, rows, weights)
     if kernel == "poly":
         return Polynomial(width, degree=degree, coef0=coef0)
+    if kernel == "sigmoid":
+        return Sigmoid(width, coef0=coef0)
     return {"rbf": RBF, "laplacian": Laplacian}[kernel](width)
+
+
+def _width(gamma: float | str, kernel: str, rows: Rows, weights: Array | None) -> float:
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return auto_gamma(rows)
+    width = scale_gamma(rows, weights)
+    if kernel == "laplacian":
+        return float(np.sqrt(width / rows.shape[1]))  # 1 / (n_features * standard deviation)
+    return width

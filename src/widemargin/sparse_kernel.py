@@ -35,6 +35,7 @@ from widemargin.kernels import (
     AdaptiveRBF,
     Kernel,
     Rows,
+    auto_gamma,
 )
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
@@ -88,24 +89,26 @@ class SparseKernelClassifier(KernelMachine):
     C : float, default=10.0
         Weight of the summed loss against the regulariser. The papers' lambda is 1 / C.
 
-    kernel : {"rbf", "laplacian", "poly", "linear", "precomputed"}, Kernel or callable, \
-default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
+callable, default="rbf"
         A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values, such as the kernels of
         :mod:`sklearn.gaussian_process.kernels`. For "precomputed", X is the kernel matrix: square
-        in ``fit``, with a column for each training row in ``predict``.
+        in ``fit``, with a column for each training row in ``predict``. For a kernel that is not
+        positive semi-definite, as "sigmoid" is not, the regulariser is not K_JJ but a matrix near
+        it that is.
 
-    gamma : float or "scale", default="scale"
+    gamma : {"scale", "auto"} or float, default="scale"
         Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-        1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``. A learned
-        basis begins with it, on standardised features unless ``metric="none"``; "scale" then is
-        8 / mean squared distance of rows and vectors.
+        1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``. "auto" is
+        1 / n_features for all of them. A learned basis begins with it, on standardised features
+        unless ``metric="none"``; "scale" then is 8 / mean squared distance of rows and vectors.
 
     degree : int, default=3
         Degree of the kernel "poly".
 
     coef0 : float, default=0.0
-        Constant of the kernel "poly".
+        Constant of the kernels "poly" and "sigmoid".
 
     basis : {"shared", "per_class", "learned"}, default="shared"
         "shared": one set of training rows for all classes. "per_class": a set for each class
@@ -401,7 +404,7 @@ default="rbf"
             max_basis=self.max_basis,
             metric=self.metric,
             solver=self.solver,
-            gamma=self.gamma,
+            gamma=auto_gamma(rows) if self.gamma == "auto" else self.gamma,
             learn_iter=self.learn_iter,
             tol=self.tol,
             gradient_tol=self.gradient_tol,
@@ -628,7 +631,15 @@ default="rbf"
         )
         if not state.converged:
             self._warn_not_converged(state.stages[-1].gradient, frames=3)
-        if basis.sees_one_row:
+        if basis.takes_no_row:
+            warnings.warn(
+                "No row of X can be a basis vector: all of them have a kernel value of zero with "
+                "themselves. So only the frequencies of the classes could be learned. Take a "
+                "positive semi-definite kernel, and check X.",
+                UserWarning,
+                stacklevel=3 + FRAMES_TO_CALLER,
+            )
+        elif basis.sees_one_row:
             warnings.warn(
                 "The kernel sees all rows of X as equal, so that only the frequencies of the "
                 "classes could be learned. Check X, its scale, and gamma.",

@@ -17,13 +17,18 @@ from widemargin.kernels import (
     Linear,
     Polynomial,
     Precomputed,
+    Sigmoid,
 )
 from widemargin.models import KernelExpansion, LinearMap
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
 FORMS = {"dense": np.asarray, "csr": sp.csr_matrix}
 DISTANCES = {"rbf": RBF(0.1), "laplacian": Laplacian(0.1)}
-PRODUCTS = {"poly": Polynomial(0.2, 3, 1.0), "linear": Linear()}
+PRODUCTS = {
+    "poly": Polynomial(0.2, 3, 1.0),
+    "sigmoid": Sigmoid(0.2, -0.5),
+    "linear": Linear(),
+}
 KERNELS = DISTANCES | PRODUCTS
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
@@ -52,6 +57,9 @@ def kernel_matrix(kernel, rows, basis):
         products = plain(rows) @ plain(basis).T, np.abs(plain(rows)) @ np.abs(plain(basis)).T
         if isinstance(kernel, Linear):
             return products
+        if isinstance(kernel, Sigmoid):  # whose argument is rounded, and which is steepest at 0
+            values = np.tanh(kernel.gamma * products[0] + kernel.coef0)
+            return values, kernel.gamma * products[1] + abs(kernel.coef0)
         return (
             (kernel.gamma * products[0] + kernel.coef0) ** kernel.degree,
             (kernel.gamma * products[1] + abs(kernel.coef0)) ** kernel.degree,
@@ -188,6 +196,7 @@ def test_rows_of_any_scale(kernel, form, n_features, scale, dtype, rng):
         RBF: lambda: RBF(0.3 / n_features / scale**2),
         Laplacian: lambda: Laplacian(0.3 / n_features / scale),
         Polynomial: lambda: Polynomial(0.3 / scale**2, 2, 1.0),
+        Sigmoid: lambda: Sigmoid(0.3 / scale**2, 1.0),
         Linear: Linear,
     }[type(kernel)]()
     rows, vectors = scale * rng.randn(40, n_features), scale * rng.randn(12, n_features)

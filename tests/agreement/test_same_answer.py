@@ -10,13 +10,13 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import SparseKernelClassifier
-from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from widemargin.losses import CLASS_LOSSES
 
 GAMMA = 0.4
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 every_basis = pytest.mark.parametrize("basis", ["shared", "per_class"])
-every_kernel = pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "linear"])
+every_kernel = pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "linear"])
 
 
 def machine(max_basis=10, **parameters):
@@ -59,6 +59,7 @@ def test_a_kernel_of_the_gaussian_processes(three_classes):
         ("rbf", RBF(GAMMA)),
         ("laplacian", Laplacian(GAMMA)),
         ("poly", Polynomial(GAMMA, degree=2, coef0=1.0)),
+        ("sigmoid", Sigmoid(GAMMA, coef0=1.0)),
         ("linear", Linear()),
         ("precomputed", Precomputed()),
     ],

@@ -1,4 +1,4 @@
-"""The contract of a kernel: symmetric, positive semi-definite, the same dense and sparse."""
+"""The contract of a kernel: symmetric, the same dense and sparse, and positive if it says so."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from reference import kernels as reference
 from reference.learned_basis import adaptive_rbf
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
+from sklearn.svm import SVC
 
 from widemargin import SparseKernelClassifier
 from widemargin.kernels import (
@@ -20,6 +21,7 @@ from widemargin.kernels import (
     Linear,
     Polynomial,
     Precomputed,
+    Sigmoid,
     as_kernel,
     scale_gamma,
 )
@@ -40,6 +42,11 @@ TWINS = {
         Polynomial(0.5, degree=3, coef0=1.0),
         lambda X, Y: reference.polynomial(X, Y, 0.5, 3, 1.0),
         lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=0.5, coef0=1.0),
+    ),
+    "sigmoid": (
+        Sigmoid(0.4, coef0=-0.5),
+        lambda X, Y: reference.sigmoid(X, Y, 0.4, -0.5),
+        lambda X, Y: pairwise.sigmoid_kernel(X, Y, gamma=0.4, coef0=-0.5),
     ),
     "linear": (Linear(), reference.linear, pairwise.linear_kernel),
 }
@@ -88,7 +95,51 @@ def test_symmetric_and_positive_semi_definite(kernel, rows):
     values = kernel.block(rows, rows)
     assert_allclose(values, values.T, rtol=1e-13, atol=1e-14)
     eigenvalues = np.linalg.eigvalsh(values)
-    assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
+    assert (eigenvalues.min() >= -1e-12 * eigenvalues.max()) == (not isinstance(kernel, Sigmoid))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (RBF(0.3), True),
+        (Laplacian(0.3), True),
+        (Linear(), True),
+        (Polynomial(0.3, 3, 0.0), True),
+        (Polynomial(0.3, 3, 1.0), True),
+        (Polynomial(0.3, 2, -1.0), False),
+        (Sigmoid(0.3, 1.0), False),
+        (AdaptiveRBF(np.ones(2)), False),
+        (Precomputed(), False),
+        *((kernel, False) for kernel in CUSTOM.values()),
+    ],
+)
+def test_which_kernels_are_positive_by_nature(kernel, expected):
+    assert kernel.is_positive is expected
+
+
+def test_a_power_of_a_negative_constant_is_not_positive(rows):
+    assert np.linalg.eigvalsh(Polynomial(0.3, 2, -1.0).block(rows, rows)).min() < -0.1
+
+
+@every_function
+def test_magnitude_bounds_the_values(kernel, rows):
+    magnitude = kernel.magnitude(rows)
+    assert magnitude.dtype == np.float64
+    assert (magnitude >= np.abs(kernel.diagonal(rows)) * (1 - 1e-12)).all()
+    if kernel.native() is not None:  # those of callables are as large as the diagonal says
+        bound = np.sqrt(np.outer(magnitude, magnitude))
+        assert (np.abs(kernel.block(rows, rows)) <= bound * (1 + 1e-12) + 1e-12).all()
+
+
+@both_forms
+@both_dtypes
+def test_sigmoid_of_large_and_small_products_keeps_its_digits(form, dtype):
+    precise = np.finfo(dtype).eps
+    products = np.concatenate([-np.geomspace(1e-20, 1e20, 300), [0.0], np.geomspace(1e-20, 1e20)])
+    values = Sigmoid(1.0).block(form(products[:, None].astype(dtype)), form(np.ones((1, 1), dtype)))
+    expected = np.tanh(products.astype(dtype).astype(np.float64))
+    assert_allclose(values[:, 0], expected, rtol=4 * precise)
+    assert values[0, 0] < 0 < values[-1, 0] == 1
 
 
 @every_function
@@ -173,6 +224,13 @@ def test_no_rows_give_no_values(kernel, form, rows, basis):
 
 
 @both_forms
+def test_a_function_is_not_asked_for_no_values(form, rows, basis):
+    kernel = CustomKernel(pairwise.rbf_kernel)  # which refuses arrays without rows
+    assert kernel.block(form(rows[:0]), form(basis)).shape == (0, 9)
+    assert kernel.block(form(rows), form(basis[:0])).shape == (30, 0)
+
+
+@both_forms
 def test_precomputed_looks_values_up(form, rows):
     matrix = pairwise.rbf_kernel(rows, gamma=0.3)
     kernel = Precomputed()
@@ -210,6 +268,26 @@ def test_custom_kernel_that_is_not_finite_is_refused(rows, basis):
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
 def test_gamma_scale_is_scikit_learns(form, scale, rows):
     assert scale_gamma(form(scale * rows)) == pytest.approx(1.0 / (7 * np.var(scale * rows)))
+
+
+@both_forms
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid"])
+def test_gamma_auto_is_one_over_the_number_of_features(name, form, rows):
+    assert as_kernel(name, form(100 * rows), gamma="auto").gamma == 1 / 7
+
+
+def test_gamma_auto_is_scikit_learns(rows):
+    svc = SVC(gamma="auto").fit(rows, np.arange(30) % 2)
+    assert as_kernel("rbf", rows, gamma="auto") == RBF(svc._gamma)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto"])
+def test_sigmoid_by_name_is_that_of_an_svc(gamma, rows):
+    y = np.arange(30) % 2
+    svc = SVC(kernel="sigmoid", gamma=gamma, coef0=-0.5).fit(rows, y)
+    kernel = as_kernel("sigmoid", rows, gamma=gamma, coef0=-0.5)
+    scores = kernel.block(rows, svc.support_vectors_) @ svc.dual_coef_.ravel() + svc.intercept_
+    assert_allclose(scores, svc.decision_function(rows), rtol=1e-10, atol=1e-12)
 
 
 @both_forms

@@ -18,7 +18,7 @@ from widemargin._registry import ESTIMATORS
 from widemargin.export import to_c
 from widemargin.export._c._layout import lay_out
 from widemargin.export._c._text import Table, class_table
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
@@ -51,6 +51,7 @@ KERNELS = {
     "mapped_wide": adaptive("wide_map"),
     "laplacian": Laplacian(0.2),
     "poly": Polynomial(0.2, degree=5, coef0=0.5),
+    "sigmoid": Sigmoid(0.3, coef0=-0.5),
     "poly1": Polynomial(0.5, degree=1),
     "linear": Linear(),
     "precomputed": Precomputed(),
@@ -431,6 +432,7 @@ def test_cpp_takes_the_same_files(tmp_path, quantize):
         ("rbf", "multiclass"),
         ("poly", "binary"),
         ("laplacian", "multilabel"),
+        ("sigmoid", "binary"),
         ("weighted", "multiclass"),
         ("mapped", "multiclass"),
     ):
@@ -476,11 +478,33 @@ def test_without_math_library(tmp_path, dtype):
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("alone", [True, False])
+def test_the_hyperbolic_tangent(tmp_path, dtype, alone):
+    # One coefficient of 1 on the vector 1 makes the score the tangent itself.
+    exact = KernelExpansion(Sigmoid(1.0), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1))
+    export = to_c(exact, tmp_path / "bare.c", dtype=dtype)
+    flags, libraries = (["-DBARE_NO_MATH_H"], ()) if alone else ([], ("-lm",))
+    library = build(tmp_path, [export.path], *flags, libraries=libraries)
+    rows = np.concatenate([np.geomspace(1e-30, 30.0, 5000), np.linspace(0.0, 2.0, 5000), [0.5]])
+    rows = np.concatenate([rows, -rows])[:, np.newaxis].astype(dtype)
+    got = call(library, "bare_scores", rows, 1, dtype)[:, 0].astype(np.float64)
+    expected = np.tanh(rows[:, 0].astype(np.float64))
+    assert (np.abs(got - expected) <= 3 * np.finfo(dtype).eps * np.abs(expected)).all()
+    ends = call(library, "bare_scores", [[1e30], [-np.inf], [np.nan]], 1, dtype)[:, 0]
+    assert ends[0] == 1
+    assert ends[1] == -1
+    assert np.isnan(ends[2])
+
+
+@needs_compiler
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
 def test_sanitizers_find_nothing(tmp_path, level):
     sources, calls, declarations = [], [], []
     for kernel, sparse, quantize in itertools.product(
-        ("rbf", "laplacian", "poly", "linear", *DENSE_ONLY), (False, True), (None, "int16")
+        ("rbf", "laplacian", "poly", "sigmoid", "linear", *DENSE_ONLY),
+        (False, True),
+        (None, "int16"),
     ):
         if kernel in DENSE_ONLY and sparse:
             continue

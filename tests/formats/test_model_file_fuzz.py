@@ -145,6 +145,7 @@ ODD = [
     "basis_",
     "dual_coef_",
     "poly",
+    "sigmoid",
     "logistic",
     "per_class",
     "precomputed",
@@ -168,6 +169,7 @@ ODD = [
     {"kernel": ["AdaptiveRBF", {"widths": {"array": "basis_"}, "metric": {"array": "basis_"}}]},
     {"kernel": ["AdaptiveRBF", {"widths": 1.0, "metric": {"transposed": "basis_"}}]},
     {"kernel": ["Polynomial", {"gamma": 1, "degree": 2**40, "coef0": 0}]},
+    {"kernel": ["Sigmoid", {"gamma": 0, "coef0": {"float": "inf"}}]},
     {"loss": ["CrammerSinger", {"smoothing": {"float": "inf"}}]},
 ]
 

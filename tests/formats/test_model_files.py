@@ -29,6 +29,7 @@ from widemargin.kernels import (
     Linear,
     Polynomial,
     Precomputed,
+    Sigmoid,
 )
 from widemargin.losses import CrammerSinger, Logistic
 from widemargin.model_files import ModelFileError, load, save
@@ -122,6 +123,8 @@ CONFIGURATIONS = {
         "laplacian by name": {"kernel": "laplacian", "gamma": np.float64(0.25)},
         "polynomial": {"kernel": Polynomial(0.5, degree=2, coef0=1.0)},
         "poly by name": {"kernel": "poly", "degree": np.int64(2), "coef0": 1},
+        "sigmoid": {"kernel": Sigmoid(0.5, coef0=-0.5)},
+        "sigmoid by name": {"kernel": "sigmoid", "gamma": "auto", "coef0": 1},
         "linear": {"kernel": Linear()},
         "linear by name": {"kernel": "linear", "fit_intercept": np.bool_(True)},
         "weights": {"class_weight": {0: 1, 1: 2.5, 2: np.float64(1.0)}},

@@ -24,6 +24,7 @@ from widemargin.kernels import (
     Linear,
     Polynomial,
     Precomputed,
+    Sigmoid,
 )
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
@@ -32,7 +33,7 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
-KERNELS = ["rbf", "laplacian", "poly", "linear"]
+KERNELS = ["rbf", "laplacian", "poly", "sigmoid", "linear"]
 
 
 def data(n_classes=3, n_features=6, seed=0):
@@ -217,11 +218,12 @@ def test_narrow_kernels_keep_their_digits(gamma):
         RBF(0.1),
         Laplacian(0.1),
         Polynomial(0.1, 3, 1.0),
+        Sigmoid(0.1, -0.5),
         AdaptiveRBF(np.tile(np.linspace(0.05, 0.2, 20), 2)),
         AdaptiveRBF(np.tile(np.linspace(0.05, 0.2, 20), 2), np.linspace(0.5, 2, 4)),
         AdaptiveRBF(np.tile(np.linspace(0.05, 0.2, 20), 2), np.eye(4)[:, :3] + 0.1),
     ],
-    ids=["rbf", "laplacian", "poly", "adaptive", "weighted", "mapped"],
+    ids=["rbf", "laplacian", "poly", "sigmoid", "adaptive", "weighted", "mapped"],
 )
 def test_coefficients_that_cancel(kernel):
     rng = np.random.default_rng(0)
@@ -358,6 +360,7 @@ def test_bare_models_have_scores_alone(dtype):
         RBF(1.0),
         Laplacian(1.0),
         Polynomial(1.0),
+        Sigmoid(1.0, 1.0),
         Linear(),
         AdaptiveRBF(np.empty(0)),
         AdaptiveRBF(np.empty(0), np.ones((3, 2))),

@@ -72,7 +72,7 @@ def test_every_estimator(name):
     assert_converts(ESTIMATORS[name]().fit(X, y), X)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "linear"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "linear"])
 def test_kernels(kernel):
     X, y = data()
     machine = SparseKernelClassifier(8, kernel=kernel, random_state=0)

@@ -23,6 +23,11 @@ def polynomial(rows, others, gamma, degree, coef0):
     return _each_pair(lambda x, b: (gamma * np.sum(x * b) + coef0) ** degree, rows, others)
 
 
+def sigmoid(rows, others, gamma, coef0):
+    """Return ``tanh(gamma x.b + coef0)``."""
+    return _each_pair(lambda x, b: np.tanh(gamma * np.sum(x * b) + coef0), rows, others)
+
+
 def linear(rows, others):
     """Return ``x.b``."""
     return _each_pair(lambda x, b: np.sum(x * b), rows, others)

@@ -81,9 +81,9 @@ BAD_DATA = {
 BAD_PARAMETERS = {
     "max_basis": ([0, -3], ValueError),
     "C": ([0, -1.0, np.nan, np.inf], ValueError),
-    "gamma": ([0, -0.5, np.nan, np.inf, "auto"], ValueError),
+    "gamma": ([0, -0.5, np.nan, np.inf, "wide"], ValueError),
     "loss": (["hinge", 3, None], ValueError),
-    "kernel": (["sigmoid", 3, None], ValueError),
+    "kernel": (["chi2", 3, None], ValueError),
     "basis": (["private", None], ValueError),
     "degree": ([0, -1], ValueError),
     "coef0": ([np.nan, np.inf], ValueError),

@@ -17,10 +17,19 @@ from sklearn.metrics.pairwise import (
     linear_kernel,
     polynomial_kernel,
     rbf_kernel,
+    sigmoid_kernel,
 )
 
 from widemargin import CompiledPredictor, SparseKernelClassifier, models
-from widemargin.kernels import RBF, CustomKernel, Laplacian, Linear, Polynomial, Precomputed
+from widemargin.kernels import (
+    RBF,
+    CustomKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
@@ -40,6 +49,7 @@ KERNELS = {
     "rbf": (RBF(0.2), lambda X, B: rbf_kernel(X, B, gamma=0.2)),
     "laplacian": (Laplacian(0.2), lambda X, B: laplacian_kernel(X, B, gamma=0.2)),
     "poly": (Polynomial(0.2, 3, 1.0), lambda X, B: polynomial_kernel(X, B, 3, 0.2, 1.0)),
+    "sigmoid": (Sigmoid(0.2, -0.5), lambda X, B: sigmoid_kernel(X, B, 0.2, -0.5)),
     "linear": (Linear(), linear_kernel),
     "precomputed": (Precomputed(), lambda X, B: X[:, B]),
     "callable": (CustomKernel(cosine), cosine),
@@ -322,7 +332,7 @@ def test_a_row_that_is_not_finite_is_named(name, dtype, given, form):
             predictor.decision_function(rows)
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "linear"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid", "linear"])
 @both_dtypes
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_sparse_row_of_few_entries_that_is_not_finite_is_named(name, dtype, value):
@@ -337,7 +347,7 @@ def test_a_sparse_row_of_few_entries_that_is_not_finite_is_named(name, dtype, va
         predictor.decision_function(rows)
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid"])
 @pytest.mark.parametrize("form", [np.array, sp.csr_matrix])
 def test_a_bad_row_is_named_where_the_basis_is_not_kept_dense(name, form, monkeypatch):
     monkeypatch.setattr(models, "_PACKED_ENTRIES", 0)
@@ -358,7 +368,7 @@ def test_the_first_of_several_bad_rows_is_named(name, n_jobs, monkeypatch):
         predictor_of(name, n_jobs=n_jobs).predict(rows)
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid"])
 @pytest.mark.parametrize("form", [np.array, sp.csr_matrix])
 def test_a_number_too_large_for_float32(name, form):
     rows = spoilt(1e300, form)
@@ -379,7 +389,7 @@ def test_no_number_is_too_large_where_scores_are_sums_of_features(name, form):
     assert predictor_of(name).predict_one(spoilt(1e300)[23]) == labels[23]
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "linear", "precomputed"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"])
 @both_dtypes
 @every_kind
 @pytest.mark.parametrize("form", [np.array, sp.csr_matrix])
@@ -574,7 +584,7 @@ def test_the_predictor_does_not_change_with_the_estimator(three_classes):
         assert predictor.n_features_in_ == 4
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "linear", cosine])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "linear", cosine])
 @pytest.mark.parametrize("given", ["float32", "float64"])
 def test_rows_of_either_precision(kernel, given, three_classes):
     rows, y = three_classes

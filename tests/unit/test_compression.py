@@ -19,7 +19,7 @@ from sklearn.svm import SVC, NuSVC
 import widemargin
 from widemargin import SparseKernelClassifier, SparseKernelClassifierCV, compress
 from widemargin.basis import BasisColumns
-from widemargin.kernels import RBF, Laplacian, Linear, Polynomial
+from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from widemargin.losses import SquaredError
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.greedy import GreedyNewton
@@ -190,6 +190,15 @@ def test_the_kernel_of_an_svc(parameters, kernel):
     assert_allclose(small.decision_function(X), full.decision_function(X), atol=1e-3)
 
 
+@pytest.mark.parametrize("coef0", [0.0, -1.0])
+def test_the_sigmoid_kernel_of_an_svc(coef0):
+    X, y = problem(2)
+    full = SVC(kernel="sigmoid", gamma=0.1, coef0=coef0).fit(X, y)
+    small = quiet(full, 80, X, tol=0)
+    assert small.kernel == small.model_.kernel == Sigmoid(0.1, coef0)
+    assert small.history_["r2"][-1] > 0.99  # nearly all, though the kernel is indefinite
+
+
 @pytest.mark.parametrize("gamma", ["scale", "auto"])
 def test_the_width_is_that_of_the_machine_not_that_of_the_rows(gamma):
     X, y = problem(4)
@@ -233,8 +242,8 @@ def test_a_kernel_matrix(full):
 def test_another_kernel():
     X, y = problem(4)
     full = SVC(kernel="sigmoid").fit(X, y)
-    with pytest.raises(ValueError, match=r"sigmoid.*positive semi-definite"):
-        compress(full, 10, X)
+    assert quiet(full, 10, X, kernel="rbf", gamma="auto").kernel == RBF(1 / X.shape[1])
+    assert quiet(full, 10, X, kernel="sigmoid", gamma="auto").kernel == Sigmoid(1 / X.shape[1])
     assert quiet(full, 10, X, kernel="rbf", gamma=0.3).kernel == RBF(0.3)
     assert quiet(full, 10, X, kernel=Laplacian(0.3)).kernel == Laplacian(0.3)
 
@@ -418,9 +427,11 @@ def test_other_estimators():
         ({"max_basis": 2.5}, TypeError, "max_basis must be an integer"),
         ({"target": "labels"}, ValueError, "target must be one of 'scores', 'classes'"),
         ({"C": 0.0}, ValueError, "C must be positive"),
-        ({"kernel": "sigmoid"}, ValueError, "kernel must be one of"),
+        ({"kernel": "chi2"}, ValueError, "kernel must be one of"),
         ({"kernel": "precomputed"}, ValueError, "Leave kernel=None"),
         ({"gamma": 0.5}, ValueError, "given by name"),
+        ({"gamma": "auto"}, ValueError, "given by name"),
+        ({"kernel": "rbf", "gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'auto'"),
         ({"kernel": "rbf", "gamma": -1.0}, ValueError, "gamma must be positive"),
         ({"n_candidates": "some"}, ValueError, "n_candidates must be one of 'all'"),
         ({"tol": -1.0}, ValueError, "tol must be 0 or more"),

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 from widemargin import SparseKernelClassifier, _native
 from widemargin._threads import one_blas_thread
-from widemargin.kernels import RBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, Laplacian, Polynomial, Sigmoid
 from widemargin.losses import BinaryLogistic, Logistic, SquaredHinge, WestonWatkins
 
 
@@ -73,7 +73,14 @@ def test_losses_of_independent_outputs_are_no_multiclass_losses(loss, three_clas
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: RBF(-1.0), lambda: Laplacian(0.0), lambda: Polynomial(1.0, degree=0)]
+    "make",
+    [
+        lambda: RBF(-1.0),
+        lambda: Laplacian(0.0),
+        lambda: Polynomial(1.0, degree=0),
+        lambda: Sigmoid(0.0),
+        lambda: Sigmoid(1.0, np.nan),
+    ],
 )
 def test_kernels_refuse_parameters_that_make_no_kernel(make):
     with pytest.raises(ValueError, match="must be"):

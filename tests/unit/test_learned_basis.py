@@ -379,7 +379,8 @@ def test_nan_and_infinity_are_refused(form, bad, three_classes):
 
 
 @pytest.mark.parametrize(
-    "kernel", ["linear", "poly", "laplacian", "precomputed", RBF(0.1), lambda X, Y: X @ Y.T]
+    "kernel",
+    ["linear", "poly", "laplacian", "sigmoid", "precomputed", RBF(0.1), lambda X, Y: X @ Y.T],
 )
 def test_other_kernels_are_refused(kernel, three_classes):
     with pytest.raises(ValueError, match="kernel must be 'rbf'"):

@@ -43,6 +43,22 @@ struct PolynomialKernel {
   }
 };
 
+// tanh(gamma x.b + coef0), which is not positive semi-definite.
+struct SigmoidKernel {
+  double gamma;
+  double coef0;
+  static constexpr bool is_distance = false;
+  static constexpr bool sums_products = true;
+  double scale() const { return 1.0; }
+  template <class T>
+  void finish(T* sums, std::size_t count, const VectorCode<T>& code) const {
+    for (std::size_t j = 0; j < count; ++j) {
+      sums[j] = static_cast<T>(gamma * static_cast<double>(sums[j]) + coef0);
+    }
+    code.tanh_of(sums, count);
+  }
+};
+
 // exp(-gamma |x - b|^2). Coordinates are scaled by sqrt(gamma) first, so no square over- or
 // underflows on the way.
 struct RbfKernel {
@@ -85,8 +101,8 @@ struct AdaptiveRbfKernel {
   }
 };
 
-using AnyKernel =
-    std::variant<LinearKernel, PolynomialKernel, RbfKernel, LaplacianKernel, AdaptiveRbfKernel>;
+using AnyKernel = std::variant<LinearKernel, PolynomialKernel, SigmoidKernel, RbfKernel,
+                               LaplacianKernel, AdaptiveRbfKernel>;
 
 // out (rows x basis.rows), of any kernel, dense basis and rows of any form.
 template <class T, class Rows, class In>

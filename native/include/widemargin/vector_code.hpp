@@ -76,6 +76,8 @@ struct VectorCode {
   // values[i] = exp(-values[i]); below 0 counts as 0, and underflow gives 0. Within 2 units in the
   // last place.
   void (*exp_of_negative)(T* values, std::size_t count);
+  // values[i] = tanh(values[i]), within 4 units in the last place; no number stays none.
+  void (*tanh_of)(T* values, std::size_t count);
   // For each row of `columns` padded scores the number of the largest of the first `count`, the
   // first of equal ones; padding is minus infinity. Scores that are not numbers give some class.
   void (*largest)(const T* scores, std::size_t rows, std::size_t columns, std::size_t count,

@@ -43,6 +43,7 @@ KERNELS: dict[str, type[Any]] = {
         kernels.AdaptiveRBF,
         kernels.Laplacian,
         kernels.Polynomial,
+        kernels.Sigmoid,
         kernels.Linear,
         kernels.Precomputed,
     )

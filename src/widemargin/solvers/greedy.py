@@ -9,7 +9,7 @@ Step         (a round) draw candidates at random; build the quadratic model of t
              decrease that the model promises, eliminating each; then a joint Newton solve. Rounds
              grow with the basis: a vector more matters less to a large one.
 Stops        at max_basis vectors; when a round lowers the objective by less than tol a vector,
-             relative; or when every row is expressed by the basis
+             relative; or when no row can join, as the basis expresses them all
 
 Source: Ganu, Shevade and Sundararajan (2013), Algorithms 1, 2 and 4, after Keerthi, Chapelle and
 DeCoste, "Building Support Vector Machines with Reduced Classifier Complexity" (2006). They score a

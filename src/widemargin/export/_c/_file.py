@@ -10,7 +10,7 @@ from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._template import code, needs_exp, prototypes
 from widemargin.export._c._text import Table, c_type
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
 
@@ -137,6 +137,8 @@ def _model_lines(layout: Layout) -> list[str]:
         formula = f"Kernel: exp(-{kernel.gamma:.9g} |x - b|_1)"
     elif isinstance(kernel, Polynomial):
         formula = f"Kernel: ({kernel.gamma:.9g} x.b + {kernel.coef0:.9g})^{kernel.degree}"
+    elif isinstance(kernel, Sigmoid):
+        formula = f"Kernel: tanh({kernel.gamma:.9g} x.b + {kernel.coef0:.9g})"
     else:
         formula = "Kernel: computed by the caller; x holds the values with all training rows"
     vectors = f"{model.n_basis} vectors of {model.n_features} features, {layout.form}"

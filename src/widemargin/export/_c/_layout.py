@@ -24,7 +24,16 @@ from widemargin.export._c._precision import (
     rounded_kernel,
 )
 from widemargin.export._c._text import Table, unsigned
-from widemargin.kernels import RBF, AdaptiveRBF, Kernel, Laplacian, Polynomial, Precomputed, Rows
+from widemargin.kernels import (
+    RBF,
+    AdaptiveRBF,
+    Kernel,
+    Laplacian,
+    Polynomial,
+    Precomputed,
+    Rows,
+    Sigmoid,
+)
 from widemargin.models import KernelExpansion, LinearMap, Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -120,7 +129,7 @@ def _form(model: Model) -> Form:
         return "precomputed"
     if isinstance(model.kernel, AdaptiveRBF):
         return "dense"  # learned vectors have hardly an entry that is zero
-    if not isinstance(model.kernel, (RBF, Laplacian, Polynomial)):
+    if not isinstance(model.kernel, (RBF, Laplacian, Polynomial, Sigmoid)):
         raise TypeError(f"The kernel {model.kernel!r} has no C form.")
     n_entries = model.basis.nnz if sp.issparse(model.basis) else np.count_nonzero(model.basis)
     few = n_entries < _FEW_ENTRIES * model.n_basis * model.n_features

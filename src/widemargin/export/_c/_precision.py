@@ -14,13 +14,22 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin.export._c._mapped import MappedExpansion
-from widemargin.kernels import AdaptiveRBF, Kernel, Laplacian, Polynomial, Precomputed, Rows
+from widemargin.kernels import (
+    AdaptiveRBF,
+    Kernel,
+    Laplacian,
+    Polynomial,
+    Precomputed,
+    Rows,
+    Sigmoid,
+)
 from widemargin.models import SINGLE_PRECISION_LOSS, KernelExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
 Form: TypeAlias = Literal["linear", "precomputed", "dense", "sparse"]
 
 _SAMPLE_ROWS = 128
+_OF_PRODUCTS = (Polynomial, Sigmoid)
 
 
 @dataclass(frozen=True)
@@ -177,9 +186,9 @@ def _single_values(model: Any, form: Form, rows: Array) -> Array:
         return np.asarray(rows[:, model.basis])
     kernel = model.kernel
     sums = _sparse_sums(model, rows) if form == "sparse" else _dense_sums(model, rows)
-    if isinstance(kernel, Polynomial):
+    if isinstance(kernel, _OF_PRODUCTS):
         base = np.float32(kernel.gamma) * sums + np.float32(kernel.coef0)
-        return np.asarray(base**kernel.degree)
+        return np.asarray(np.tanh(base) if isinstance(kernel, Sigmoid) else base**kernel.degree)
     widths = kernel.widths if isinstance(kernel, AdaptiveRBF) else np.array(kernel.gamma)
     return np.asarray(np.exp(-widths.astype(np.float32) * sums))
 
@@ -189,7 +198,7 @@ def _dense_sums(model: Any, rows: Array) -> Array:
     weights = feature_weights(model.kernel)
     weights = None if weights is None else weights.astype(np.float32)
     for number, vector in enumerate(as_dense(model.basis).astype(np.float32)):
-        if isinstance(model.kernel, Polynomial):
+        if isinstance(model.kernel, _OF_PRODUCTS):
             terms = rows * vector
         elif isinstance(model.kernel, Laplacian):
             terms = np.abs(rows - vector)
@@ -205,13 +214,13 @@ def _sparse_sums(model: Any, rows: Array) -> Array:
     start = np.zeros((len(rows), 1), np.float32)
     if isinstance(model.kernel, Laplacian):
         start = np.cumsum(np.abs(rows), axis=1)[:, -1:]
-    elif not isinstance(model.kernel, Polynomial):
+    elif not isinstance(model.kernel, _OF_PRODUCTS):
         start = np.cumsum(rows * rows, axis=1)[:, -1:]
     for number in range(model.n_basis):
         entries = slice(basis.indptr[number], basis.indptr[number + 1])
         here = rows[:, basis.indices[entries]]
         there = basis.data[entries].astype(np.float32)
-        if isinstance(model.kernel, Polynomial):
+        if isinstance(model.kernel, _OF_PRODUCTS):
             terms = here * there
         elif isinstance(model.kernel, Laplacian):
             terms = np.abs(here - there) - np.abs(here)

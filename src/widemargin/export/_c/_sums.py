@@ -11,7 +11,7 @@ from string import Template
 from widemargin.export._c._layout import Layout
 from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._text import literal
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
 
 _SUMS = """\
 ${linkage}void ${worker}(const $real x[], $wide sums[])
@@ -121,7 +121,7 @@ def _dense_similarity(layout: Layout) -> str:
     if layout.quantized:
         entry = f"${{name}}_scale[{feature}] * (${{wide}})*basis++"
     kernel = layout.kernel
-    if isinstance(kernel, Polynomial):
+    if isinstance(kernel, (Polynomial, Sigmoid)):
         if layout.quantized:
             entry = f"(${{name}}_offset[{feature}] + {entry})"
         terms = f"            sum += {here}\n                * {entry};\n"
@@ -178,9 +178,10 @@ def _sparse_similarity(layout: Layout) -> tuple[str, str, str]:
 
 def _value_of_sum(layout: Layout) -> str:
     kernel = layout.kernel
-    if isinstance(kernel, Polynomial):
+    if isinstance(kernel, (Polynomial, Sigmoid)):
+        function = "power" if isinstance(kernel, Polynomial) else "tanh"
         constant = literal(kernel.coef0, layout.sums)
-        return f"${{name}}_power({literal(kernel.gamma, layout.sums)} * sum + {constant})"
+        return f"${{name}}_{function}({literal(kernel.gamma, layout.sums)} * sum + {constant})"
     if isinstance(kernel, AdaptiveRBF):
         return "${name}_exp(-${name}_widths[vector] * sum)"
     assert isinstance(kernel, (RBF, Laplacian))

@@ -9,11 +9,12 @@ from textwrap import wrap
 from widemargin.export._c._layout import Layout
 from widemargin.export._c._sums import sums_text
 from widemargin.export._c._text import c_type, literal
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
 from widemargin.readouts import Readout
 
-# The largest argument is 0: kernels fall with the distance, and probabilities are taken relative
-# to the largest. 2^-n is a product of 2^-1, 2^-2, 2^-4, ..., each exact.
+# The largest argument is 0: kernels fall with the distance, probabilities are taken relative to the
+# largest, and the hyperbolic tangent is odd. 2^-n is a product of 2^-1, 2^-2, 2^-4, ..., each
+# exact.
 _EXP = """\
 /* The exponential of a number that is not positive. */
 static inline $wide ${name}_exp($wide value)
@@ -48,6 +49,28 @@ static inline $wide ${name}_power($wide base)
         if (!degree) return result;
         base *= base;
     }
+}
+
+"""
+
+# Near 0, where 1 - exp(-2v) would lose digits, the continued fraction
+# v / (1 + v^2 / (3 + v^2 / (5 + ...))).
+_TANH = """\
+static inline $wide ${name}_tanh($wide value)
+{
+    const $wide size = value < 0 ? -value : value;
+    $wide result;
+    if (size < $half) {
+        const $wide square = value * value;
+        $wide divisor = $deepest;
+        int odd;
+        for (odd = $deepest - 2; odd > 0; odd -= 2)
+            divisor = ($wide)odd + square / divisor;
+        return value / divisor;
+    }
+    result = ${name}_exp(-2 * size);
+    result = (1 - result) / (1 + result);
+    return value < 0 ? -result : result;
 }
 
 """
@@ -156,8 +179,8 @@ $adjust\
 
 def needs_exp(layout: Layout, readout: Readout | None) -> bool:
     """Whether the code calls the exponential."""
-    falls = isinstance(layout.kernel, (RBF, AdaptiveRBF, Laplacian)) and layout.n_entries > 0
-    return falls or (readout is not None and readout.link is not None)
+    by_exp = isinstance(layout.kernel, (RBF, AdaptiveRBF, Laplacian, Sigmoid))
+    return (by_exp and layout.n_entries > 0) or (readout is not None and readout.link is not None)
 
 
 def code(name: str, layout: Layout, readout: Readout | None, dtype: str, header: bool) -> str:
@@ -193,6 +216,10 @@ def code(name: str, layout: Layout, readout: Readout | None, dtype: str, header:
     if isinstance(kernel, Polynomial) and layout.n_entries:
         parts.append(_POWER)
         words["degree"] = str(kernel.degree)
+    if isinstance(kernel, Sigmoid) and layout.n_entries:
+        parts.append(_TANH)
+        words["half"] = literal(0.5, layout.sums)
+        words["deepest"] = "9" if layout.sums == "float32" else "15"
     parts.append(sums_text(layout))
     if not same:
         parts.append(_SCORES_FROM_SUMS)

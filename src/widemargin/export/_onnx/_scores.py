@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin.export._onnx._graph import Graph, import_onnx
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed
+from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed, Sigmoid
 from widemargin.models import KernelExpansion, LinearMap, Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -54,10 +54,12 @@ def _add_kernel_values(
         return graph.cast(graph.add("Gather", rows, numbers, axis=1), dtype, outside)
     rows = graph.cast(rows, dtype, inside)
     basis = _dense(model.basis)
-    if isinstance(kernel, Polynomial):
+    if isinstance(kernel, (Polynomial, Sigmoid)):
         vectors = graph.constant("basis", kernel.gamma * basis.T, inside)
         shift = graph.constant("coef0", np.full(model.n_basis, kernel.coef0), inside)
         base = graph.cast(graph.add("Gemm", rows, vectors, shift), inside, outside)
+        if isinstance(kernel, Sigmoid):
+            return graph.add("Tanh", base)
         if kernel.degree == 1:
             return base
         return graph.add("Pow", base, graph.constant("degree", kernel.degree, outside))
