@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from widemargin import _native
-from widemargin.kernels import Kernel, Rows
+from widemargin.kernels import Kernel, Rows, computes_densely
 
 Array: TypeAlias = npt.NDArray[Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -87,9 +87,9 @@ class BasisColumns:
 
     Notes
     -----
-    Kernel values and the factor L have the precision of the rows. The columns are single precision
-    while the basis grows, which is enough to choose by and twice as fast; ``refined`` gives them
-    the precision of the rows.
+    Kernel values and the factor L have the precision of the rows, or double precision where the
+    kernel wants that. The columns of many rows are single precision while the basis grows, which is
+    enough to choose by and twice as fast; ``refined`` gives them the precision of the values.
     """
 
     def __init__(
@@ -102,11 +102,14 @@ class BasisColumns:
         self.n_columns = self.n_constant
         self.indices: Indices = np.empty(0, dtype=np.intp)
         self.diagonal = kernel.diagonal(rows)
+        self._precision = np.dtype(np.float64 if kernel.wants_double else rows.dtype)
+        # Sparse rows then have the values, and so the choices, of dense ones.
+        self._densely = kernel.native() is not None and computes_densely(rows)
         self._max_basis = max_basis
         self._vectors: list[Rows] = []
         capacity = min(max_basis, _FIRST_CAPACITY)
         self._factor = np.zeros((capacity, capacity))  # L, lower triangular
-        dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else rows.dtype
+        dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else self._precision
         self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
         self.features[:, : self.n_constant] = 1.0
 
@@ -199,15 +202,15 @@ class BasisColumns:
         return columns
 
     def refined(self) -> BasisColumns:
-        """Return the same basis, not to be grown, with columns as precise as the rows."""
-        if self.features.dtype == self.rows.dtype:
+        """Return the same basis, not to be grown, with columns as precise as kernel values."""
+        if self.features.dtype == self._precision:
             return self
         precise = copy(self)
-        precise.features = np.ones((self.rows.shape[0], self.n_columns), dtype=self.rows.dtype)
+        precise.features = np.ones((self.rows.shape[0], self.n_columns), dtype=self._precision)
         factor = self._factor[: self.n_basis, : self.n_basis]
         for start in range(0, self.rows.shape[0], _REFINED_AT_ONCE):
             some = slice(start, start + _REFINED_AT_ONCE)
-            values = self.kernel.block(self.rows[some], self.vectors, self.n_threads)
+            values = self._values(self.rows[some], self.vectors, self._precision)
             precise.features[some, self.n_constant :] = solve_triangular(
                 factor, values.T, lower=True
             ).T
@@ -228,28 +231,37 @@ class BasisColumns:
         factor = self._factor[: self.n_basis, : self.n_basis]
         return np.vstack([intercept[None, :][: self.n_constant], factor.T @ coef])
 
+    def _values(self, rows: Rows, vectors: Rows, dtype: npt.DTypeLike) -> Array:
+        """Return kernel values for columns of a dtype, at least as precise."""
+        if self._densely and sp.issparse(vectors):
+            vectors = vectors.toarray()
+        if dtype == self.rows.dtype:
+            return self.kernel.block(rows, vectors, self.n_threads)
+        precise = dtype == np.float64
+        block = self.kernel.double_block if precise else self.kernel.single_block
+        return block(rows, vectors, self.n_threads)
+
     def _locate(self, rows: Rows, diagonal: Array) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Return coordinates in the basis, length outside it, and whether that is any."""
         coordinates = np.zeros((len(diagonal), self.n_columns))
         if self.n_basis:
-            values = self.kernel.block(rows, self.vectors, self.n_threads).astype(np.float64)
+            values = self._values(rows, self.vectors, self._precision).astype(np.float64)
             factor = self._factor[: self.n_basis, : self.n_basis]
             coordinates[:, self.n_constant :] = solve_triangular(factor, values.T, lower=True).T
         outside = diagonal - np.einsum("ij,ij->i", coordinates, coordinates)
-        fresh = outside > _DUPLICATE[np.dtype(self.rows.dtype)] * np.abs(diagonal)
+        fresh = outside > _DUPLICATE[self._precision] * np.abs(diagonal)
         return coordinates, np.sqrt(np.maximum(outside, 0.0)), fresh
 
     def _orthonormalise(
         self, indices: Indices, vectors: Rows, left: Rows, coordinates: Array, length: Array
     ) -> Candidates:
         dtype = self.features.dtype
-        block = self.kernel.block if dtype == self.rows.dtype else self.kernel.single_block
-        values = block(self.rows, vectors, self.n_threads)
+        values = self._values(self.rows, vectors, dtype)
         columns = (values / length.astype(values.dtype)).astype(dtype, copy=False)
         _native.orthogonalise(
             self.features, (coordinates / length[:, None]).astype(dtype), columns, self.n_threads
         )
-        inner = self.kernel.block(left, vectors, self.n_threads).astype(np.float64)
+        inner = self._values(left, vectors, self._precision).astype(np.float64)
         overlap = (inner - coordinates @ coordinates.T) / np.outer(length, length)
         overlap = 0.5 * (overlap + overlap.T)
         np.fill_diagonal(overlap, 1.0)

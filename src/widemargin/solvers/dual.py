@@ -314,9 +314,10 @@ class DualMachine:
 
 
 def _origin(kernel: Kernel, rows: Rows) -> Array:
-    if sp.issparse(rows) or not isinstance(kernel, (RBF, Laplacian)):
+    if not isinstance(kernel, (RBF, Laplacian)):
         return np.zeros(rows.shape[1])
     some = rows[:: max(1, rows.shape[0] // _ORIGIN_ROWS)]
+    some = some.toarray() if sp.issparse(some) else some
     # In single precision: rows of either precision are then moved by the same.
     return np.asarray(np.median(some, axis=0).astype(np.float32), dtype=np.float64)
 
