@@ -26,6 +26,8 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 # a duplicate: what it would add is rounding error.
 _DUPLICATE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-7}
 _NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
+# Gains that differ by less than this share are equal, but for rounding error of the columns.
+_NEAR_TIE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-6}
 _FIRST_CAPACITY = 64
 _PRECISE_ROWS = 2048  # fewer rows have columns of their own precision from the start
 _REFINED_AT_ONCE = 4096  # rows
@@ -58,6 +60,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.length)
+
+    @property
+    def near_tie(self) -> float:
+        """Share of a gain that rounding error of the columns can make or unmake."""
+        return _NEAR_TIE[self.columns.dtype]
 
     def take(self, positions: Indices) -> Candidates:
         """Return some of the candidates."""
@@ -279,12 +286,18 @@ class BasisColumns:
         self.features = features
 
 
-def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Indices:
+def choose_jointly(
+    slope: Array, bend: Array, overlap: Array, count: int, near_tie: float = 0.0
+) -> Indices:
     """Choose candidates one after the other by what each adds to those chosen before.
 
     The objective's model for output r is ``slope_r . b + 1/2 b' bend_r b`` in the coefficients b of
     the candidates. Choosing one and solving for its coefficients of all outputs gains
     ``1/2 sum_r slope_r^2 / bend_r``; eliminating it from the model leaves that of the others.
+
+    Candidates can be equally good: the last vector that spans the space of a linear kernel may be
+    any. Of those that are so but for rounding error, the first is taken, so that the same rows in
+    another form, rounded otherwise, make the same choice.
 
     Parameters
     ----------
@@ -295,6 +308,8 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
         Inner products of the candidates, to keep near duplicates of the chosen ones out.
     count : int
         How many to choose at the most.
+    near_tie : float, default=0.0
+        Share of the best gain by which an equal one may fall short of it.
 
     Returns
     -------
@@ -312,9 +327,10 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
         left = np.maximum(left, np.maximum(outside, _NEAR_DUPLICATE))
         each = 0.5 * np.sum(slope**2 / left, axis=0)
         each[outside <= _NEAR_DUPLICATE] = 0.0
-        best = int(np.argmax(each))
-        if not each[best] > 0.0:
+        most = each.max(initial=0.0)
+        if not most > 0.0:
             break
+        best = int(np.argmax(each >= (1.0 - near_tie) * most))
         pivot = np.sqrt(left[:, best])
         column = bend[:, :, best] - np.einsum("rj,rjc->rc", eliminated[:, :, best], eliminated)
         # No entry of a factor exceeds what is left on the diagonal, except by rounding error.

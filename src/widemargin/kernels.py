@@ -361,9 +361,7 @@ def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
         mean = float(
             counts @ _row_sums(rows, lambda dense: dense.sum(axis=1, dtype=np.float64)) / total
         )
-        squares = _row_sums(
-            rows, lambda dense: np.square(dense - np.float64(mean)).sum(axis=1)
-        )
+        squares = _row_sums(rows, lambda dense: np.square(dense - np.float64(mean)).sum(axis=1))
         blocks = (slice(start, start + 4096) for start in range(0, rows.shape[0], 4096))
         variance = float(sum(counts[some] @ squares[some] for some in blocks) / total)
     else:
