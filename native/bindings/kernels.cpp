@@ -22,6 +22,18 @@ void bind_blocks(nb::module_& m) {
       "kernel"_a, "rows"_a.noconvert(), "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
   m.def(
       "kernel_block",
+      [](const Kernel& kernel, const CsrArrays<In>& rows, Array2<const In> basis, Array2<T> out,
+         int n_threads) {
+        require(rows.columns == basis.shape(1), "rows and basis differ in features");
+        const SparseMatrix<In> left = rows.view();
+        require(out.shape(0) == left.rows && out.shape(1) == basis.shape(0),
+                "out has the wrong shape");
+        nb::gil_scoped_release unlocked;
+        kernel_block<T>(kernel, left, as_matrix(basis), as_matrix(out), n_threads);
+      },
+      "kernel"_a, "rows"_a, "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "kernel_block",
       [](const Kernel& kernel, const CsrArrays<In>& rows, const CsrArrays<In>& basis, Array2<T> out,
          int n_threads) {
         require(rows.columns == basis.columns, "rows and basis differ in features");
@@ -81,6 +93,7 @@ void bind_adaptive(nb::module_& m) {
   bind_values<float, float>(m);
   bind_values<double, double>(m);
   bind_values<double, float>(m);
+  bind_values<float, double>(m);
 }
 
 template <class Kernel>
@@ -88,6 +101,7 @@ void bind_kernel(nb::module_& m) {
   bind_blocks<Kernel, float, float>(m);
   bind_blocks<Kernel, double, double>(m);
   bind_blocks<Kernel, double, float>(m);
+  bind_blocks<Kernel, float, double>(m);
 }
 
 template <class T>

@@ -54,30 +54,64 @@ double squared_distance(const SparseMatrix<In>& left, std::size_t i, const Spars
   return sum;
 }
 
+template <class In>
+std::vector<In> dense_rows(const SparseMatrix<In>& rows, std::size_t first, std::size_t count) {
+  std::vector<In> dense(count * rows.columns, In(0));
+  for (std::size_t i = 0; i < count; ++i) {
+    In* const row = dense.data() + i * rows.columns;
+    for (auto e = rows.starts[first + i]; e < rows.starts[first + i + 1]; ++e) {
+      row[rows.indices[e]] = rows.values[e];
+    }
+  }
+  return dense;
+}
+
+// Fills out a tile of rows at a time; values_of(first, count, scratch, values) computes a tile.
+template <class T, class ValuesOf>
+void fill_by_tiles(const PreparedBasis<T>& prepared, Matrix<T> out, int n_threads,
+                   const ValuesOf& values_of) {
+  for_each_chunk(out.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+    Scratch<T> scratch;
+    scratch.sums.resize(kTileRows * prepared.columns());
+    T* const values = scratch.sums.data();
+    for (std::size_t first = begin; first < end; first += kTileRows) {
+      const std::size_t count = std::min(kTileRows, end - first);
+      values_of(first, count, scratch, values);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::copy_n(values + i * prepared.columns(), out.columns, out.row(first + i));
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <class T, class Rows, class In>
 void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
                    int n_threads) {
   const PreparedBasis<T> prepared(kernel, basis, vector_code<T>());
-  for_each_chunk(rows.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
-    Scratch<T> scratch;
-    scratch.sums.resize(kTileRows * prepared.columns());
-    T* const values = scratch.sums.data();
-    for (std::size_t first = begin; first < end; first += kTileRows) {
-      const std::size_t count = std::min(kTileRows, end - first);
-      prepared.values(rows, first, count, /*check=*/false, scratch, values);
-      for (std::size_t i = 0; i < count; ++i) {
-        std::copy_n(values + i * prepared.columns(), basis.rows, out.row(first + i));
-      }
-    }
-  });
+  fill_by_tiles(prepared, out, n_threads,
+                [&](std::size_t first, std::size_t count, Scratch<T>& scratch, T* values) {
+                  prepared.values(rows, first, count, /*check=*/false, scratch, values);
+                });
 }
 
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
                   Matrix<T> out, int n_threads) {
   kernel_values(AnyKernel(kernel), rows, basis, out, n_threads);
+}
+
+template <class T, class In, class Kernel>
+void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, Matrix<const In> basis,
+                  Matrix<T> out, int n_threads) {
+  const PreparedBasis<T> prepared(AnyKernel(kernel), basis, vector_code<T>());
+  fill_by_tiles(prepared, out, n_threads,
+                [&](std::size_t first, std::size_t count, Scratch<T>& scratch, T* values) {
+                  const std::vector<In> tile = dense_rows(rows, first, count);
+                  prepared.values(contiguous(tile.data(), count, rows.columns), 0, count,
+                                  /*check=*/false, scratch, values);
+                });
 }
 
 template <class T, class In, class Kernel>
@@ -146,10 +180,13 @@ void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const Spar
   template void kernel_block<T, In, Kernel>(const Kernel&, Matrix<const In>, Matrix<const In>, \
                                             Matrix<T>, int);                                   \
   template void kernel_block<T, In, Kernel>(const Kernel&, const SparseMatrix<In>&,            \
+                                            Matrix<const In>, Matrix<T>, int);                 \
+  template void kernel_block<T, In, Kernel>(const Kernel&, const SparseMatrix<In>&,            \
                                             const SparseMatrix<In>&, Matrix<T>, int);
 #define WIDEMARGIN_INSTANTIATE_ALL(Kernel)      \
   WIDEMARGIN_INSTANTIATE(float, float, Kernel)  \
   WIDEMARGIN_INSTANTIATE(float, double, Kernel) \
+  WIDEMARGIN_INSTANTIATE(double, float, Kernel) \
   WIDEMARGIN_INSTANTIATE(double, double, Kernel)
 WIDEMARGIN_INSTANTIATE_ALL(LinearKernel)
 WIDEMARGIN_INSTANTIATE_ALL(PolynomialKernel)
@@ -164,6 +201,7 @@ WIDEMARGIN_INSTANTIATE_ALL(LaplacianKernel)
                               Matrix<T>, int);
 WIDEMARGIN_INSTANTIATE_VALUES(float, float)
 WIDEMARGIN_INSTANTIATE_VALUES(float, double)
+WIDEMARGIN_INSTANTIATE_VALUES(double, float)
 WIDEMARGIN_INSTANTIATE_VALUES(double, double)
 
 }  // namespace widemargin

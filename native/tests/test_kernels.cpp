@@ -113,6 +113,16 @@ Padded<T> sparse_block(const Kernel& kernel, const Padded<In>& rows, const Padde
   return out;
 }
 
+template <class T, class In, class Kernel>
+Padded<T> tiled_block(const Kernel& kernel, const Padded<In>& rows, const Padded<In>& basis,
+                      int n_threads = 1) {
+  const Csr<In> sparse_rows = as_csr(rows);
+  Padded<T> out(rows.rows(), basis.rows(), 3);
+  kernel_block<T>(kernel, sparse_rows.view(), basis.view(), out.view(), n_threads);
+  CHECK(out.padding_intact());
+  return out;
+}
+
 template <class Function>
 void for_each_kernel(const Function& function) {
   function(LinearKernel{});
@@ -148,6 +158,7 @@ void for_each_precision(const Function& function) {
   };
   run(float{}, float{});
   run(float{}, double{});
+  run(double{}, float{});
   run(double{}, double{});
 }
 
@@ -172,6 +183,8 @@ TEST("kernel blocks, dense and sparse, agree with each other and with plain loop
           const Padded<T> sparse = sparse_block<T>(kernel, rows, basis);
           check_values(kernel, rows, basis, dense, tolerance);
           check_values(kernel, rows, basis, sparse, tolerance);
+          CHECK(tiled_block<T>(kernel, rows, basis).entries() == dense.entries());
+          CHECK(tiled_block<T>(kernel, rows, basis, 3).entries() == dense.entries());
           for (std::size_t i = 0; i < shape.rows; ++i) {
             for (std::size_t j = 0; j < shape.basis; ++j) {
               CHECK_NEAR(sparse(i, j), dense(i, j),

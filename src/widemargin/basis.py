@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from widemargin import _native
-from widemargin.kernels import Kernel, Rows
+from widemargin.kernels import Kernel, Rows, computes_densely
 
 Array: TypeAlias = npt.NDArray[Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -38,6 +38,8 @@ _INDEFINITE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
 # much at no cost.
 _LARGEST_ENTRY = 1.5
 _NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
+# Gains that differ by less than this share are equal, but for rounding error of the columns.
+_NEAR_TIE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-6}
 _FIRST_CAPACITY = 64
 _PRECISE_ROWS = 2048  # fewer rows have columns of their own precision from the start
 _REFINED_AT_ONCE = 4096  # rows
@@ -76,6 +78,11 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.length)
 
+    @property
+    def near_tie(self) -> float:
+        """Share of a gain that rounding error of the columns can make or unmake."""
+        return _NEAR_TIE[self.columns.dtype]
+
     def take(self, positions: Indices) -> Candidates:
         """Return some of the candidates."""
         return Candidates(
@@ -105,9 +112,9 @@ class BasisColumns:
 
     Notes
     -----
-    Kernel values and the factor L have the precision of the rows. The columns are single precision
-    while the basis grows, which is enough to choose by and twice as fast; ``refined`` gives them
-    the precision of the rows.
+    Kernel values and the factor L have the precision of the rows, or double precision where the
+    kernel wants that. The columns of many rows are single precision while the basis grows, which is
+    enough to choose by and twice as fast; ``refined`` gives them the precision of the values.
     """
 
     def __init__(
@@ -120,12 +127,15 @@ class BasisColumns:
         self.n_columns = self.n_constant
         self.indices: Indices = np.empty(0, dtype=np.intp)
         self.diagonal = kernel.diagonal(rows)
+        self._precision = np.dtype(np.float64 if kernel.wants_double else rows.dtype)
+        # Sparse rows then have the values, and so the choices, of dense ones.
+        self._densely = kernel.native() is not None and computes_densely(rows)
         self._max_basis = max_basis
         self._vectors: list[Rows] = []
         capacity = min(max_basis, _FIRST_CAPACITY)
         self._factor = np.zeros((capacity, capacity))  # L, lower triangular
         self._signs = np.empty(0)  # S, of the vectors
-        dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else rows.dtype
+        dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else self._precision
         self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
         self.features[:, : self.n_constant] = 1.0
 
@@ -232,15 +242,15 @@ class BasisColumns:
         return columns
 
     def refined(self) -> BasisColumns:
-        """Return the same basis, not to be grown, with columns as precise as the rows."""
-        if self.features.dtype == self.rows.dtype:
+        """Return the same basis, not to be grown, with columns as precise as kernel values."""
+        if self.features.dtype == self._precision:
             return self
         precise = copy(self)
-        precise.features = np.ones((self.rows.shape[0], self.n_columns), dtype=self.rows.dtype)
+        precise.features = np.ones((self.rows.shape[0], self.n_columns), dtype=self._precision)
         factor = self._factor[: self.n_basis, : self.n_basis]
         for start in range(0, self.rows.shape[0], _REFINED_AT_ONCE):
             some = slice(start, start + _REFINED_AT_ONCE)
-            values = self.kernel.block(self.rows[some], self.vectors, self.n_threads)
+            values = self._values(self.rows[some], self.vectors, self._precision)
             precise.features[some, self.n_constant :] = _solve(factor, values.T).T
         return precise
 
@@ -259,19 +269,29 @@ class BasisColumns:
         factor = self._factor[: self.n_basis, : self.n_basis]
         return np.vstack([intercept[None, :][: self.n_constant], factor.T @ coef])
 
+    def _values(self, rows: Rows, vectors: Rows, dtype: npt.DTypeLike) -> Array:
+        """Return kernel values for columns of a dtype, at least as precise."""
+        if self._densely and sp.issparse(vectors):
+            vectors = vectors.toarray()
+        if dtype == self.rows.dtype:
+            return self.kernel.block(rows, vectors, self.n_threads)
+        precise = dtype == np.float64
+        block = self.kernel.double_block if precise else self.kernel.single_block
+        return block(rows, vectors, self.n_threads)
+
     def _locate(self, rows: Rows, diagonal: Array) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Return coordinates in the basis, squared length outside it, and whether that is any."""
         coordinates = np.zeros((len(diagonal), self.n_columns))
         if self.n_basis:
-            values = self.kernel.block(rows, self.vectors, self.n_threads).astype(np.float64)
+            values = self._values(rows, self.vectors, self._precision).astype(np.float64)
             factor = self._factor[: self.n_basis, : self.n_basis]
             coordinates[:, self.n_constant :] = _solve(factor, values.T).T
         inside = np.einsum("ij,ij->i", coordinates * self._column_signs(), coordinates)
         outside = diagonal - inside
-        fresh = outside > _DUPLICATE[np.dtype(self.rows.dtype)] * np.abs(diagonal)
+        fresh = outside > _DUPLICATE[self._precision] * np.abs(diagonal)
         if not self.kernel.is_positive:
             terms = np.einsum("ij,ij->i", coordinates, coordinates)
-            error = _INDEFINITE[np.dtype(self.rows.dtype)] * (np.abs(diagonal) + terms)
+            error = _INDEFINITE[self._precision] * (np.abs(diagonal) + terms)
             fresh |= outside < -error
         return coordinates, outside, fresh
 
@@ -283,8 +303,7 @@ class BasisColumns:
     ) -> Candidates:
         dtype = self.features.dtype
         length, signs = np.sqrt(np.abs(outside)), np.where(outside < 0, -1.0, 1.0)
-        block = self.kernel.block if dtype == self.rows.dtype else self.kernel.single_block
-        values = block(self.rows, vectors, self.n_threads)
+        values = self._values(self.rows, vectors, dtype)
         columns = (values / length.astype(values.dtype)).astype(dtype, copy=False)
         signed = coordinates * self._column_signs()
         _native.orthogonalise(
@@ -294,7 +313,7 @@ class BasisColumns:
             excess = self._excess(values, columns)
             columns /= excess.astype(dtype)
             length, signs = length * excess, np.where(excess > 1, 0.0, signs)
-        inner = self.kernel.block(left, vectors, self.n_threads).astype(np.float64)
+        inner = self._values(left, vectors, self._precision).astype(np.float64)
         overlap = (inner - signed @ coordinates.T) / np.outer(length, length)
         overlap = 0.5 * (overlap + overlap.T)
         overlap[signs != 1] = 1.0
@@ -336,12 +355,18 @@ def _solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:
     return solution
 
 
-def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Indices:
+def choose_jointly(
+    slope: Array, bend: Array, overlap: Array, count: int, near_tie: float = 0.0
+) -> Indices:
     """Choose candidates one after the other by what each adds to those chosen before.
 
     The objective's model for output r is ``slope_r . b + 1/2 b' bend_r b`` in the coefficients b of
     the candidates. Choosing one and solving for its coefficients of all outputs gains
     ``1/2 sum_r slope_r^2 / bend_r``; eliminating it from the model leaves that of the others.
+
+    Candidates can be equally good: the last vector that spans the space of a linear kernel may be
+    any. Of those that are so but for rounding error, the first is taken, so that the same rows in
+    another form, rounded otherwise, make the same choice.
 
     Parameters
     ----------
@@ -352,6 +377,8 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
         Inner products of the candidates, to keep near duplicates of the chosen ones out.
     count : int
         How many to choose at the most.
+    near_tie : float, default=0.0
+        Share of the best gain by which an equal one may fall short of it.
 
     Returns
     -------
@@ -370,9 +397,10 @@ def choose_jointly(slope: Array, bend: Array, overlap: Array, count: int) -> Ind
         left = np.maximum(left, np.maximum(outside, _NEAR_DUPLICATE))
         each = 0.5 * np.sum(slope**2 / left, axis=0)
         each[outside <= _NEAR_DUPLICATE] = 0.0
-        best = int(np.argmax(each))
-        if not each[best] > 0.0:
+        most = each.max(initial=0.0)
+        if not most > 0.0:
             break
+        best = int(np.argmax(each >= (1.0 - near_tie) * most))
         pivot = np.sqrt(left[:, best])
         column = bend[:, :, best] - np.einsum("rj,rjc->rc", eliminated[:, :, best], eliminated)
         # No entry of a factor exceeds what is left on the diagonal, except by rounding error.

@@ -9,9 +9,9 @@ kernel matrix was computed in advance and a vector is known by its number alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,25 @@ Rows: TypeAlias = Any  # a C-contiguous array or a canonical CSR matrix, float32
 
 KERNEL_NAMES = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
 GAMMA_RULES = ("scale", "auto")
+
+
+#: For which sparse rows are always computed with as dense ones.
+FEW_FEATURES = 256
+_DENSE_SHARE = 0.1  # of all entries; wider rows that have as many are computed with as dense ones
+_DENSE_ENTRIES = 1 << 20  # of sparse rows that are made dense at once
+
+
+def computes_densely(rows: Rows) -> bool:
+    """Whether these rows, dense or sparse, are computed with as dense ones, to the same bits.
+
+    Loops over dense rows are so much faster an entry that narrow sparse rows, and those with many
+    entries, gain by it. It is a question to a whole matrix: parts of it may have another share of
+    entries, and would be rounded otherwise than the rest.
+    """
+    if not sp.issparse(rows):
+        return True
+    n_rows, n_features = rows.shape
+    return bool(n_features <= FEW_FEATURES or rows.nnz >= _DENSE_SHARE * n_rows * n_features)
 
 
 def as_native_rows(rows: Rows) -> Any:
@@ -44,7 +63,15 @@ class Kernel(ABC):
     """A similarity of rows and basis vectors: symmetric, and positive semi-definite if it can be.
 
     Machines stay sound with a kernel that is not, but promise less: see their warnings.
+
+    Attributes
+    ----------
+    wants_double : bool
+        Whether fits compute values in double precision even of rows in single precision: they may
+        be large, while scores are made of their small differences.
     """
+
+    wants_double: ClassVar[bool] = False
 
     @property
     def is_positive(self) -> bool:
@@ -81,6 +108,10 @@ class Kernel(ABC):
         """Return ``block``, in single precision where the kernel can do that without loss."""
         return self.block(rows, basis, n_threads)
 
+    def double_block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return ``block`` in double precision, computed in it where the kernel can do that."""
+        return self.block(rows, basis, n_threads).astype(np.float64, copy=False)
+
     def select(self, rows: Rows, indices: npt.NDArray[np.intp]) -> Rows:
         """Return the basis vectors that the rows of these numbers make."""
         return rows[indices]
@@ -91,7 +122,11 @@ class Kernel(ABC):
 
 
 class _NativeKernel(Kernel):
-    """A kernel whose blocks are computed by the native code."""
+    """A kernel whose blocks are computed by the native code.
+
+    Sparse rows are made dense a tile at a time where they are narrow, or the basis is dense; else
+    they meet the sparse basis entry by entry.
+    """
 
     @abstractmethod
     def native(self) -> Any:
@@ -101,9 +136,14 @@ class _NativeKernel(Kernel):
         """Return the values between ``rows`` and ``basis``."""
         return self._fill(rows, basis, n_threads, rows.dtype)
 
+    def double_block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
+        """Return the values in double precision, of rows in any."""
+        return self._fill(rows, basis, n_threads, np.float64)
+
     def _fill(self, rows: Rows, basis: Rows, n_threads: int, dtype: Any) -> Array:
-        if sp.issparse(rows) != sp.issparse(basis):
-            basis = sp.csr_matrix(basis) if sp.issparse(rows) else basis.toarray()
+        narrow = rows.shape[1] <= FEW_FEATURES
+        if sp.issparse(basis) and (narrow or not sp.issparse(rows)):
+            basis = basis.toarray()
         out = np.empty((rows.shape[0], basis.shape[0]), dtype=dtype)
         basis = basis.astype(rows.dtype, copy=False)
         _native.kernel_block(
@@ -164,6 +204,7 @@ class Polynomial(_NativeKernel):
     gamma: float
     degree: int = 3
     coef0: float = 0.0
+    wants_double: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_real("gamma", self.gamma, positive=True)
@@ -219,6 +260,8 @@ class Sigmoid(_NativeKernel):
 @dataclass(frozen=True)
 class Linear(_NativeKernel):
     """Linear kernel, ``x.b``."""
+
+    wants_double: ClassVar[bool] = True
 
     @property
     def is_positive(self) -> bool:
@@ -351,10 +394,29 @@ def _as_double(values: Array) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
+def _dense_parts(rows: Rows) -> Iterator[tuple[slice, Array]]:
+    """Yield rows as dense ones, some at a time; never one alone, which NumPy sums otherwise."""
+    n_rows, n_features = rows.shape
+    size = max(2, _DENSE_ENTRIES // max(1, n_features))
+    for start in range(0, max(1, n_rows - 1), size):
+        some = slice(start, start + size if start + size < n_rows - 1 else n_rows)
+        yield some, rows[some].toarray() if sp.issparse(rows) else rows[some]
+
+
+def _row_sums(rows: Rows, of_dense: Callable[[Array], Array]) -> Array:
+    """Return a sum over the features of each row; sparse rows have that of dense ones."""
+    sums = np.empty(rows.shape[0])
+    for some, dense in _dense_parts(rows):
+        sums[some] = of_dense(dense)
+    return sums
+
+
 def _squared_norms(rows: Rows) -> Array:
-    if sp.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    if not computes_densely(rows):
+        squared = np.square(rows.data, dtype=np.float64)
+        squares = sp.csr_matrix((squared, rows.indices, rows.indptr), shape=rows.shape)
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    return _row_sums(rows, lambda dense: np.einsum("ij,ij->i", dense, dense, dtype=np.float64))
 
 
 def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
@@ -364,18 +426,18 @@ def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
     """
     counts = np.ones(rows.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     total = counts.sum() * rows.shape[1]
-    if sp.issparse(rows):
+    if computes_densely(rows):
+        mean = float(
+            counts @ _row_sums(rows, lambda dense: dense.sum(axis=1, dtype=np.float64)) / total
+        )
+        squares = _row_sums(rows, lambda dense: np.square(dense - np.float64(mean)).sum(axis=1))
+        blocks = (slice(start, start + 4096) for start in range(0, rows.shape[0], 4096))
+        variance = float(sum(counts[some] @ squares[some] for some in blocks) / total)
+    else:
         each = np.repeat(counts, np.diff(rows.indptr))
         values = rows.data.astype(np.float64)
         mean = float(each @ values / total)
         variance = float((each @ (values - mean) ** 2 + (total - each.sum()) * mean**2) / total)
-    else:
-        mean = float(counts @ rows.sum(axis=1, dtype=np.float64) / total)
-        blocks = (slice(start, start + 4096) for start in range(0, rows.shape[0], 4096))
-        squares = (
-            counts[some] @ np.square(rows[some] - np.float64(mean)).sum(axis=1) for some in blocks
-        )
-        variance = float(sum(squares) / total)
     scale = rows.shape[1] * variance
     if variance <= (16 * np.finfo(np.float64).eps * mean) ** 2 or not np.isfinite(1.0 / scale):
         return 1.0

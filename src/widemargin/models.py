@@ -12,7 +12,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin.kernels import RBF, Kernel, Laplacian, Linear, Precomputed, Rows, as_native_rows
+from widemargin.kernels import (
+    FEW_FEATURES,
+    RBF,
+    Kernel,
+    Laplacian,
+    Linear,
+    Precomputed,
+    Rows,
+    as_native_rows,
+    computes_densely,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -22,7 +32,6 @@ _CALL_PRODUCTS = 1 << 34  # of a thread in one native call, so that Ctrl-C waits
 _PACKED_ENTRIES = 1 << 26  # of a basis that is kept dense for prediction; a quarter of a sparse one
 _PROBED_ENTRIES = 1 << 20
 _PROBED_VECTORS = 128
-_FEW_FEATURES = 256  # for differences of sparse rows to be taken dense
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -226,7 +235,8 @@ class KernelExpansion(Model):
         """Return the linear map that this is, if the kernel is linear."""
         if not isinstance(self.kernel, Linear):
             return None
-        coef = self.basis.T.astype(np.float64) @ self.coef
+        basis = _dense(self.basis) if computes_densely(self.basis) else self.basis
+        coef = basis.T.astype(np.float64) @ self.coef
         return LinearMap(np.asarray(coef), self.intercept)
 
     def _blocks(
@@ -253,7 +263,10 @@ class KernelExpansion(Model):
         wider = _DOUBLE if native else np.promote_types(rows.dtype, dtype)
         if not isinstance(self.kernel, Precomputed):
             rows = rows.astype(wider, copy=False)
-        return self.kernel.block(rows, self.basis, n_threads)
+        # Wide sparse rows stay sparse, whatever the form of the basis.
+        by_entries = native and sp.issparse(rows) and self.n_features > FEW_FEATURES
+        basis = sp.csr_matrix(self.basis) if by_entries else self.basis
+        return self.kernel.block(rows, basis, n_threads)
 
     def _machine_for(self, rows: Rows, dtype: Any) -> Any:
         """Return the machine that takes these rows, or None where they take two steps.
@@ -264,7 +277,7 @@ class KernelExpansion(Model):
         the same alone and among others.
         """
         machine = self.machine(dtype)
-        narrow = self.n_features <= _FEW_FEATURES
+        narrow = self.n_features <= FEW_FEATURES
         if machine is None or machine.by_entries or narrow or not sp.issparse(rows):
             return machine
         exact = self.machine(_DOUBLE)

@@ -155,7 +155,8 @@ callable, default="rbf"
         switches the rule off.
 
     gradient_tol : float, default=1e-4
-        Norm of the gradient at the end, relative to the one at zero coefficients.
+        Norm of the gradient at the end, relative to the one at zero coefficients. The last solve
+        also goes on while a step promises more than 1 % of the objective.
 
     max_iter : int, default=100
         Newton steps a solve at the most.
@@ -493,11 +494,21 @@ callable, default="rbf"
             )
         return kernel, np.asarray(previous["basis_"], dtype=np.float64)
 
-    def _warn_not_converged(self, gradient: float, frames: int) -> None:
+    def _warn_not_converged(self, gradient: float, frames: int, excess: float = 0.0) -> None:
+        if gradient > self.gradient_tol:
+            what = (
+                f"at a relative gradient of {gradient:.1e} where "
+                f"gradient_tol={self.gradient_tol:.1e} was asked for. Raise max_iter or "
+                "gradient_tol, lower C, check the scale of X, or pass float64 data."
+            )
+        else:
+            what = (
+                f"where about {100 * excess:.2g} % of the objective could still be gained, as it "
+                "does where kernel values are very large. Scale X, lower gamma, degree or C, or "
+                "raise max_iter."
+            )
         warnings.warn(
-            f"The last solve stopped at a relative gradient of {gradient:.1e} "
-            f"where gradient_tol={self.gradient_tol:.1e} was asked for. Raise max_iter or "
-            "gradient_tol, lower C, check the scale of X, or pass float64 data.",
+            f"The last solve stopped {what}",
             ConvergenceWarning,
             stacklevel=1 + frames + FRAMES_TO_CALLER,
         )
@@ -630,7 +641,7 @@ callable, default="rbf"
             after_round=lambda: progress.end_round(attributes_so_far, standing),
         )
         if not state.converged:
-            self._warn_not_converged(state.stages[-1].gradient, frames=3)
+            self._warn_not_converged(state.stages[-1].gradient, frames=3, excess=state.excess)
         if basis.takes_no_row:
             warnings.warn(
                 "No row of X can be a basis vector: all of them have a kernel value of zero with "

@@ -2,8 +2,8 @@
 //
 // A kernel here is a sum over features (a dot product, or a distance of coordinates) and a function
 // of that sum. Dense rows are summed a tile at a time, and the function is applied while the tile
-// is in cache. Sparse rows meet the basis through its transpose, so the work follows the entries
-// that both have.
+// is in cache. Sparse rows meet a sparse basis through its transpose, so the work follows the
+// entries that both have.
 #pragma once
 
 #include <cmath>
@@ -109,11 +109,14 @@ template <class T, class Rows, class In>
 void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
                    int n_threads);
 
-// out (rows x basis.rows); dense with dense, or sparse with sparse. Coordinates are moved and
-// scaled in the precision In that the data has, products are taken in the precision T of the
-// result.
+// out (rows x basis.rows); coordinates are moved and scaled in the precision In that the data has,
+// products are taken in the precision T of the result. Where the basis is dense, sparse rows are
+// made so a tile at a time: they have the values of dense rows to the bit.
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
+                  Matrix<T> out, int n_threads);
+template <class T, class In, class Kernel>
+void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, Matrix<const In> basis,
                   Matrix<T> out, int n_threads);
 template <class T, class In, class Kernel>
 void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,

@@ -324,9 +324,10 @@ class DualMachine:
 
 
 def _origin(kernel: Kernel, rows: Rows) -> Array:
-    if sp.issparse(rows) or not isinstance(kernel, (RBF, Laplacian)):
+    if not isinstance(kernel, (RBF, Laplacian)):
         return np.zeros(rows.shape[1])
     some = rows[:: max(1, rows.shape[0] // _ORIGIN_ROWS)]
+    some = some.toarray() if sp.issparse(some) else some
     medians: Array = np.asarray(np.median(some, axis=0), dtype=np.float64)
     # In single precision, unless they are beyond it: rows of either precision are then moved by the
     # same.

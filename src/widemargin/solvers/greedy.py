@@ -34,6 +34,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _MORE_CANDIDATES = 8  # for each vector of a round after the first
 _ROUGH_FORCING = 0.25  # for solves that the next round makes stale
+_MOST_EXCESS = 1e-2  # share of the objective that the last solve may leave to gain
 _COLUMN_BYTES = 128 << 20  # of candidate columns held at once
 
 
@@ -61,6 +62,7 @@ class GreedyState:
     started: float = field(default_factory=time.perf_counter)
     n_iter: int = 0
     converged: bool = True
+    excess: float = 0.0  # share of the objective that the last solve left to gain, about
     stopped_because: str = ""
 
     @property
@@ -81,7 +83,8 @@ class GreedyNewton:
     tol : float
         Relative decrease of the objective a vector below which growth ends.
     gradient_tol : float
-        Relative gradient that the last solve reaches.
+        Relative gradient that the last solve reaches; it also goes on while a step promises more
+        than a hundredth of the objective.
     enough : float
         While the basis grows, a solve ends after a step that lowers the objective by less than
         this share of what the solve did.
@@ -172,7 +175,8 @@ class GreedyNewton:
                 state.stopped_because = "callback"
         precise = objective.refined()
         state.scores = precise.scores(state.coefficients)
-        self._solve(precise, state, JointNewton(self.gradient_tol, max_iter=self.max_iter))
+        newton = JointNewton(self.gradient_tol, max_iter=self.max_iter, excess=_MOST_EXCESS)
+        self._solve(precise, state, newton)
         return state
 
     def _add(
@@ -195,7 +199,7 @@ class GreedyNewton:
                 drawn = self._screen(objective, state, at, residual, drawn, most)
             candidates = self._propose(objective, state, drawn)
         slope, bend = objective.candidate_model(candidates, at, residual)
-        positions = choose_jointly(slope, bend, candidates.overlap, count)
+        positions = choose_jointly(slope, bend, candidates.overlap, count, candidates.near_tie)
         if len(positions) == 0:
             return 0
         chosen = candidates.take(positions)
@@ -255,7 +259,7 @@ class GreedyNewton:
     def _solve(self, objective: BasisObjective, state: GreedyState, newton: JointNewton) -> None:
         result = newton.solve(objective, state.coefficients, state.scores, state.reference_norm)
         state.coefficients, state.scores = result.coefficients, result.scores
-        state.converged = result.converged
+        state.converged, state.excess = result.converged, result.excess
         state.n_iter += result.n_iter
         stage = Stage(
             n_basis=objective.basis.n_basis,

@@ -5,7 +5,8 @@ State        coefficients B (float64) and scores F, kept equal to Z B
 Step         conjugate gradients on the Hessian, preconditioned by the Cholesky factors of its
              diagonal blocks, one an output; then an exact line search, which costs no kernel work
              since scores are affine along a step
-Stops        when |gradient| <= tol |gradient at B = 0|, or when a step brings too little (enough)
+Stops        when |gradient| <= tol |gradient at B = 0| and little of the objective is left to gain
+             (excess), or when a step brings too little (enough)
 
 The squared hinges are piecewise quadratic: near the optimum the Hessian no longer changes and the
 step is exact (Mangasarian, "A finite Newton method for classification", 2002). Solving for all
@@ -39,6 +40,7 @@ class NewtonResult:
     relative_gradient: float
     converged: bool
     n_iter: int
+    excess: float = 0.0  # share of the value that could still be gained, where that was asked for
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class JointNewton:
     enough : float
         Stop also after a step that lowers the objective by less than this share of what all steps
         did. 0 switches the rule off.
+    excess : float
+        Do not stop at ``tol`` while another step promises to lower the objective by more than this
+        share. Where columns are large, so is the gradient at zero, and a small part of it may
+        be far from the optimum.
     forcing : float or None
         Residual at which conjugate gradients end, relative to the gradient. None tightens it from
         0.1 as the gradient falls, for fast convergence.
@@ -66,6 +72,7 @@ class JointNewton:
     forcing: float | None = None
     max_iter: int = 100
     max_products: int = 250
+    excess: float = np.inf
 
     def solve(
         self, objective: BasisObjective, coefficients: Array, scores: Array, reference: float
@@ -74,6 +81,7 @@ class JointNewton:
         scale = max(reference, np.finfo(float).tiny)
         n_iter = 0
         first = last = relative = np.inf
+        excess = 0.0
         while True:
             at = objective.derivatives(scores)
             value = at.loss + 0.5 * float(np.vdot(coefficients, coefficients))
@@ -85,6 +93,9 @@ class JointNewton:
             stalled = last - value <= _LEAST_PROGRESS * abs(value) and relative > 0.5 * before
             last = value
             converged = relative <= self.tol
+            if converged and self.excess < np.inf:
+                excess = self._excess(objective, at, gradient, value)
+                converged = excess <= self.excess
             if converged or enough or stalled or n_iter >= self.max_iter:
                 break
             forcing = min(0.1, np.sqrt(relative)) if self.forcing is None else self.forcing
@@ -94,7 +105,18 @@ class JointNewton:
             coefficients = coefficients + length * step
             scores = objective.scores(coefficients)
             n_iter += 1
-        return NewtonResult(coefficients, scores, value, relative, converged, n_iter)
+        return NewtonResult(coefficients, scores, value, relative, converged, n_iter, excess)
+
+    def _excess(
+        self, objective: BasisObjective, at: Derivatives, gradient: Array, value: float
+    ) -> float:
+        """Return about which share of the value could still be gained, or a bound of it."""
+        # The regulariser alone curves by 1 in every direction.
+        bound = 0.5 * float(np.vdot(gradient, gradient))
+        if bound <= self.excess * value:
+            return bound / max(value, np.finfo(float).tiny)
+        ahead = objective.precondition(objective.preconditioner(at), gradient)
+        return 0.5 * float(np.vdot(gradient, ahead)) / value
 
     def _direction(
         self,
