@@ -430,7 +430,7 @@ def test_a_search_finds_a_good_c(name):
 @ask(ALL)
 def test_cross_validation(name):
     X, y = iris()
-    assert cross_val_score(make(name), X, y, cv=3, error_score="raise").mean() > 0.9
+    assert cross_val_score(make(name), X, y, cv=3, error_score="raise").mean() > 0.85
 
 
 @ask(["sparse", "exact_larank", "perceptron"])
