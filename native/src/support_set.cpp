@@ -176,7 +176,9 @@ void SupportSet::admit(std::span<const std::int64_t> rows, std::int64_t first_id
       kernel_->put(slot, place);
       diagonal = kernel_->diagonal(slot) + offset_;
       if (!std::isfinite(diagonal)) {
-        throw std::overflow_error("a kernel value is too large for single precision");
+        throw std::domain_error(
+            "The kernel has values that are not finite in single precision. Check the scale of X, "
+            "and the kernel.");
       }
     } catch (...) {
       rows_.move_out(slot);
@@ -418,9 +420,26 @@ double SupportSet::step(Slot slot, const Pair& pair) {
   return gain;
 }
 
+// Of a row that cannot change its own scores: as far as its cap allows, whatever it has already.
+double SupportSet::step_to_cap(Slot slot) {
+  const Pattern& pattern = patterns_[slot];
+  const std::size_t own = pattern.label;
+  std::size_t worst = own;
+  for (std::size_t c = 0; c < n_classes_; ++c) {
+    if (c != own && (worst == own || gradient(slot, c) < gradient(slot, worst))) worst = c;
+  }
+  if (!(gradient(slot, own) > gradient(slot, worst)) || !(pattern.cap < kInfinity)) return 0;
+  const double before = dual_;
+  add(slot, own, pattern.cap);
+  add(slot, worst, -pattern.cap);
+  return dual_ - before;
+}
+
 double SupportSet::solve_row(Slot slot, Scope scope, bool anew) {
   Pattern& pattern = patterns_[slot];
-  if (!(pattern.diagonal * pattern.cap > kFlat)) return step(slot, worst_pair(slot, scope, 0.0));
+  if (!(pattern.diagonal * pattern.cap > kFlat)) {
+    return anew ? step_to_cap(slot) : step(slot, worst_pair(slot, scope, 0.0));
+  }
   list_classes(pattern, scope, classes_);
   const std::size_t count = classes_.size();
   targets_.resize(count);

@@ -56,22 +56,37 @@ class Stream:
     kept: Rows  # rows by slot
     parameters: dict[str, Any]  # of the estimator, when it was made
     averages: bool  # whether the coefficients that predict are means over all rows
+    unfinished: tuple[Rows, int] | None = None  # a batch whose rows are not yet put away
     live: LiveScores | None = None
     lock: Any = field(default_factory=Lock)  # one learns or looks at a time
 
     def learn(self, rows: Rows, labels: npt.NDArray[np.intp], caps: Array) -> None:
         """Learn rows in their order; one of weight zero might as well not be there."""
+        self.finish_batch()
         if not caps.all():
             some = np.flatnonzero(caps)
             rows, labels, caps = rows[some], labels[some], caps[some]
         batch = self.machine.use_batch(rows, labels, caps, first_id=self.rows_seen)
         self.rows_seen += batch.n_rows  # no name is given twice, even if not all are learned
+        self.unfinished = rows, batch.first_id
         try:
             take(self.machine, self.native, np.arange(batch.n_rows))
         finally:
-            self.machine.set.release_all()  # of rows that were admitted but not learned
-            self.keep(rows, batch.first_id)
-            self.machine.let_go_of_batch()
+            self.finish_batch()
+
+    def finish_batch(self) -> None:
+        """Put away the rows of the last batch.
+
+        Ctrl-C may come in between, so whoever looks at the machine calls it first: what was begun
+        is then done once more.
+        """
+        if self.unfinished is None:
+            return
+        rows, first_id = self.unfinished
+        self.machine.set.release_all()  # of rows that were admitted but not learned
+        self.keep(rows, first_id)
+        self.machine.let_go_of_batch()
+        self.unfinished = None
 
     def keep(self, rows: Rows, first_id: int) -> None:
         """Remember the rows of the batch that are support patterns now."""
@@ -90,6 +105,7 @@ class Stream:
 
     def scores(self) -> LiveScores:
         """Return the scores of the machine as it is; the lock must be held while they are used."""
+        self.finish_batch()
         if self.live is None:
             self.live = live_scores(self.machine, self._dense_vectors, averages=self.averages)
         return self.live
@@ -397,6 +413,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
         if "model_" in self.__dict__:
             return  # by another thread
         stream: Stream = self.__dict__["_stream"]
+        stream.finish_batch()
         supports = stream.machine.supports()
         indices = np.full(len(supports.ids), -1)
         attributes = self._model_attributes(

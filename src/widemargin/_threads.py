@@ -29,16 +29,18 @@ def _blas() -> Any:
 class _Limit:
     """A limit on BLAS that several threads may hold at once.
 
-    Some BLAS keep the number of threads for the process, some for each thread. So every holder
-    sets it, and every one that leaves puts back what there was before the first came; what a
-    holder finds on entering may be the limit of another. An interrupt may come at any moment:
-    what there was is known before anything is changed, and leaving can be done twice.
+    Most BLAS keep the number of threads for the process: there the last holder that leaves puts
+    back what there was before the first came, lest others go on with more threads and round
+    otherwise. Those that are built on OpenMP keep it for each thread: there everyone puts it back.
+    An interrupt may come at any moment: what there was is known before anything is changed, and
+    leaving can be done twice.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._holders: set[object] = set()
         self._first: Any = None
+        self._first_of_thread: Any = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -46,7 +48,11 @@ class _Limit:
         try:
             with self._lock:
                 if not self._holders:
-                    self._first = _blas().limit(limits=None)  # changes nothing yet
+                    # These change nothing yet.
+                    self._first_of_thread = (
+                        _blas().select(threading_layer="openmp").limit(limits=None)
+                    )
+                    self._first = _blas().limit(limits=None)
                 self._holders.add(holder)
                 _blas().limit(limits=1)
             yield
@@ -60,8 +66,9 @@ class _Limit:
     def _leave(self, holder: object) -> None:
         with self._lock:
             self._holders.discard(holder)
-            if self._first is not None:
-                self._first.restore_original_limits()
+            if self._first is None:
+                return
+            (self._first_of_thread if self._holders else self._first).restore_original_limits()
 
 
 _limit = _Limit()

@@ -374,7 +374,10 @@ callable, default="rbf"
                 UserWarning,
             )
         noise = _rounding_noise(machine.kernel, rows, attributes)
-        if noise > _NOISY * abs(attributes["dual_objective_"]):
+        of_losses = _rounding_of_losses(machine, rows, attributes)
+        is_noisy = noise > _NOISY * abs(attributes["dual_objective_"])
+        if is_noisy or (gap < np.inf and of_losses > self._gap_limit(attributes["objective_"])):
+            noise += of_losses
             self._warn(
                 "Kernel values are of single precision, and here so large that rounding alone may "
                 f"change the objective by about {noise:.2g}, so that gap_ says too little. Scale "
@@ -529,6 +532,21 @@ def _rounding_noise(kernel: Kernel, rows: Rows, attributes: dict[str, Any]) -> f
     squares = np.square(attributes["_patterns"]["coef"]).sum(axis=1)
     # Errors of either sign, evenly spread over half a unit in the last place.
     return float(0.3 * np.finfo(np.float32).eps * (magnitude @ squares))
+
+
+def _rounding_of_losses(machine: DualMachine, rows: Rows, attributes: dict[str, Any]) -> float:
+    """Return about how much the losses owe to kernel values that are rounded.
+
+    A score is off by half a unit in the last place of its terms, of either sign; rows that are near
+    their margin then have losses that are not there, each counted by its cap.
+    """
+    if len(attributes["basis_indices_"]) == 0:
+        return 0.0
+    patterns = attributes["_patterns"]
+    diagonal = np.abs(machine.kernel.diagonal(rows)[attributes["basis_indices_"]])
+    terms = np.sqrt((np.square(patterns["coef"]) * diagonal[:, np.newaxis]).sum(axis=0).max())
+    reach = float(patterns["caps"] @ np.sqrt(diagonal))
+    return float(0.3 * np.finfo(np.float32).eps * reach * terms)
 
 
 def _lowest_eigenvalue(kernel: Kernel, rows: Rows, indices: npt.NDArray[np.intp]) -> float:

@@ -22,10 +22,14 @@ MACHINES = {
     "sparse_per_class": ("SparseKernelClassifier", {"max_basis": 10, "basis": "per_class"}),
     "learned": ("SparseKernelClassifier", {"max_basis": 6, "basis": "learned", "learn_iter": 15}),
     "searched": ("SparseKernelClassifierCV", SEARCH),
-    "one_pass": ("KernelClassifier", {"epochs": 1}),
-    "mira": ("KernelMIRA", {"epochs": 3}),
+    # After so few passes intercepts have not settled, and go with the order of the rows.
+    "one_pass": ("KernelClassifier", {"epochs": 1, "fit_intercept": False}),
+    "mira": ("KernelMIRA", {"epochs": 3, "fit_intercept": False}),
     "perceptron": ("KernelPerceptron", {"epochs": 3}),
-    "last_perceptron": ("KernelPerceptron", {"epochs": 3, "average": False}),
+    "last_perceptron": (
+        "KernelPerceptron",
+        {"epochs": 3, "average": False, "fit_intercept": False},
+    ),
     "exact_sparse": ("SparseKernelClassifier", FULL),
     "exact_logistic": ("SparseKernelClassifier", {**FULL, "loss": "logistic"}),
     "exact_larank": ("KernelClassifier", CLOSE),

@@ -376,7 +376,9 @@ def test_threads_change_nothing(name):
     with joblib.parallel_backend("threading"):
         both = joblib.Parallel(2)(joblib.delayed(make(name).fit)(X, y) for _ in range(2))
     for machine in both:
-        assert_array_equal(scores_of(machine, X), expected)
+        # Some builds of OpenBLAS do not let a thread other than the first limit them, and round
+        # otherwise with more threads.
+        assert_allclose(scores_of(machine, X), expected, rtol=1e-6, atol=1e-8)
 
 
 @ask(ALL)
@@ -401,7 +403,7 @@ def test_a_fit_that_fails_leaves_the_machine_as_it_was(name):
 def test_without_an_intercept_there_is_none(name):
     X, y = iris()
     assert_array_equal(make(name, fit_intercept=False).fit(X, y).intercept_, np.zeros(3))
-    assert make(name).fit(X + 1, y).intercept_.any()
+    assert make(name, fit_intercept=True).fit(X + 1, y).intercept_.any()
 
 
 @ask(STREAMS)

@@ -365,6 +365,8 @@ def test_one_batch_is_one_pass(name):
     X, y = iris()
     expected = make(name, gamma=GAMMA, epochs=1, shuffle=False).fit(X, y)
     found = make(name, gamma=GAMMA).partial_fit(X, y)
+    assert_allclose(found.decision_function(X), expected.decision_function(X), rtol=1e-10)
+    assert_array_equal(found.dual_coef_, expected.dual_coef_)
     assert_array_equal(found.decision_function(X), expected.decision_function(X))
 
 

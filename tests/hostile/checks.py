@@ -143,11 +143,16 @@ def allowing_refusals(problem, call):
     try:
         return call()
     except (ValueError, TypeError) as error:
-        if is_own(error) and any(
+        if (is_own(error) or is_native(error)) and any(
             re.search(pattern, str(error)) and may(problem) for pattern, may in REFUSALS
         ):
             raise RefusedError(str(error)) from error
         raise
+
+
+def is_native(error):
+    """Return whether the native code has made an error, which has no ``raise`` to be seen."""
+    return str(error).startswith("The kernel has values that are not finite")
 
 
 def is_own(error):

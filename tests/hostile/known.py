@@ -42,65 +42,6 @@ _SETTINGS = {"max_seconds": 2.0, "random_state": 0}
 
 KNOWN: list[Known] = [
     Known(
-        "fork_after_threads",
-        "GNU OpenMP waits for ever in a forked process whose parent has used threads.",
-        ("a_fork_after_threads_predicts_and_fits",),
-        "a forked process hangs",
-        Problem("KernelClassifier", Data(), _SETTINGS),
-    ),
-    Known(
-        "overflow_error",
-        "Kernel values beyond float32 are an OverflowError without advice from the native rows, "
-        "where the same from Python kernels is a ValueError that says what to do.",
-        ("fit",),
-        "OverflowError: a kernel value is too large for single precision",
-        Problem("KernelClassifier", Data(n_rows=4, n_classes=2, scale=1e22), {"kernel": "linear"}),
-    ),
-    Known(
-        "gap_without_rounding_of_the_loss",
-        "gap_ is off by more than it says: kernel values are of single precision, and the warning "
-        "counts what that does to the norm, not what it does to losses of large weight.",
-        ("objectives_are_what_the_definition_says",),
-        "the primal is",
-        Problem(
-            "KernelClassifier",
-            Data(seed=1192, n_rows=4, weights="uneven"),
-            {"C": 5869.617226273964, "max_seconds": 2.0, "random_state": 420},
-        ),
-    ),
-    Known(
-        "mira_on_rows_of_no_length",
-        "Steps of rows with a kernel value of 0 with themselves are taken within the bounds of all "
-        "steps together, and end there for the own class alone: rows no longer sum to zero.",
-        ("dual_coefficients_are_within_their_bounds",),
-        "instead of zero",
-        Problem(
-            "KernelMIRA",
-            Data(n_rows=4, n_classes=2, density=0.0),
-            {"kernel": "linear", "epochs": 2, "random_state": 0},
-        ),
-        lambda problem: problem.estimator == "KernelMIRA" and problem.option("epochs") > 1,
-    ),
-    Known(
-        "rows_that_drift",
-        "Rows of coefficients sum to 1e-11 of the largest instead of rounding, and to more after "
-        "many steps.",
-        ("dual_coefficients_are_within_their_bounds",),
-        "instead of zero",
-        Problem(
-            "KernelClassifier",
-            Data(seed=3264, n_rows=5, n_features=1, n_classes=4),
-            {
-                "loss": "weston_watkins",
-                "C": 0.010442697588726957,
-                "kernel": "poly",
-                "max_seconds": 2.0,
-                "random_state": 722,
-            },
-        ),
-        lambda problem: problem.estimator == "KernelClassifier",
-    ),
-    Known(
         "onnx_by_products",
         "The ONNX graph of Gaussian kernels takes distances by products in double precision too, "
         "and loses digits where features are large against the width.",
@@ -193,13 +134,5 @@ KNOWN: list[Known] = [
             6188,
         ),
         lambda problem: problem.estimator == "SparseKernelClassifier",
-    ),
-    Known(
-        "interrupt_while_rows_are_kept",
-        "Ctrl-C at the very end of a batch, while its rows are put away, leaves patterns without "
-        "rows: every prediction is an IndexError from then on.",
-        ("an_interrupted_stream_goes_on",),
-        "IndexError",
-        None,
     ),
 ]

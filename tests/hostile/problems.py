@@ -243,6 +243,17 @@ def _class_weight(rng, problem):
     return str(rng.choice(["balanced", BY_CLASS])) if rng.random() < 0.25 else DEFAULT
 
 
+def _budget(rng, problem):
+    """Only where there is partial_fit: elsewhere a budget is refused."""
+    solver = problem.option("solver") if "solver" in problem.kind._get_param_names() else "larank"
+    learns_on = isinstance(solver, LaRank) or solver == "larank"
+    if not learns_on or problem.option("kernel") == "precomputed":
+        return DEFAULT
+    if isinstance(problem.option("kernel"), Precomputed):
+        return DEFAULT
+    return _one_of(1, 2, 5, 12, plain=0.6)(rng, problem)
+
+
 def _n_jobs(rng, problem):
     # A search in several processes takes seconds to begin.
     return DEFAULT if _searches(problem) else [None, 1, 2, -1][rng.integers(4)]
@@ -253,7 +264,7 @@ OPTIONS = {
     "Cs": lambda rng, problem: [1.0, 10.0],
     "average": _one_of(False, plain=0.5),
     "basis": _basis,  # comes after the kernel in all signatures, and before what depends on it
-    "budget": _one_of(1, 2, 5, 12, plain=0.6),
+    "budget": _budget,
     "budget_policy": _one_of("merge", plain=0.5),
     "cache_size": _one_of(0.001, 0.1, plain=0.7),
     "class_weight": _class_weight,

@@ -62,6 +62,20 @@ def scaled(name, factor):
     return change
 
 
+def with_model(change):
+    """Let the model be another one: ``change`` returns which of its parts are others."""
+
+    def put(machine, X):
+        machine.__dict__["model_"] = dataclasses.replace(machine.model_, **change(machine.model_))
+
+    return put
+
+
+def twice_as_many(monkeypatch, problem):
+    count = property(lambda self: 2 * self.model_.n_basis)
+    monkeypatch.setattr(problem.kind, "n_basis_", count)
+
+
 def moved(machine):
     """Return a copy of a machine with other scores."""
     other = copy.copy(machine)
@@ -81,7 +95,7 @@ def answers_are_finite_labels_of_the_problem(monkeypatch, problem):
 
 @defect(EXACT)
 def all_that_is_fitted_is_finite(monkeypatch, problem):
-    after_fit(monkeypatch, problem, scaled("dual_coef_", np.nan))
+    after_fit(monkeypatch, problem, with_model(lambda model: {"coef": model.coef * np.nan}))
 
 
 @defect(EXACT)
@@ -122,10 +136,8 @@ def dual_coefficients_are_within_their_bounds(monkeypatch, problem):
 
 @defect(EXACT)
 def intercepts_are_those_of_the_constant(monkeypatch, problem):
-    def move(machine, X):
-        machine.__dict__["intercept_"] = machine.intercept_ + 1.0
-
-    after_fit(monkeypatch, problem, move)
+    change = with_model(lambda model: {"intercept": model.intercept + 1.0})
+    after_fit(monkeypatch, problem, change)
 
 
 @defect(EXACT)
@@ -145,12 +157,12 @@ def the_objective_falls_and_is_what_the_definition_says(monkeypatch, problem):
 
 @defect(SPARSE)
 def there_are_no_more_vectors_than_asked_for(monkeypatch, problem):
-    after_fit(monkeypatch, problem, scaled("n_basis_", 2))
+    twice_as_many(monkeypatch, problem)
 
 
 @defect(ONLINE)
 def there_are_no_more_patterns_than_the_budget(monkeypatch, problem):
-    after_fit(monkeypatch, problem, scaled("n_basis_", 2))
+    twice_as_many(monkeypatch, problem)
 
 
 @defect(EXACT)
@@ -188,9 +200,11 @@ def predictions_of_float32_rows_are_near_those_of_float64(monkeypatch, problem):
 
 @defect(EXACT)
 def two_threads_change_no_bit(monkeypatch, problem):
+    change = with_model(lambda model: {"coef": np.nextafter(model.coef, np.inf)})
+
     def round_off(machine, X):
         if machine.n_jobs == 2:
-            machine.dual_coef_ = np.nextafter(machine.dual_coef_, np.inf)
+            change(machine, X)
 
     after_fit(monkeypatch, problem, round_off)
 
@@ -202,7 +216,7 @@ def a_seed_repeats_every_bit(monkeypatch, problem):
 
 @defect(EXACT)
 def another_process_finds_the_same_bits(monkeypatch, problem):
-    after_fit(monkeypatch, problem, scaled("dual_coef_", 1 + 1e-12))
+    after_fit(monkeypatch, problem, with_model(lambda model: {"coef": model.coef * (1 + 1e-12)}))
 
 
 @defect(SPARSE)
@@ -221,9 +235,11 @@ def a_warm_start_finds_no_worse_machine(monkeypatch, problem):
 def a_fork_after_threads_predicts_and_fits(monkeypatch, problem):
     parent = os.getpid()
 
+    change = with_model(lambda model: {"coef": model.coef * 2.0})
+
     def other_in_a_child(machine, X):
         if os.getpid() != parent:
-            machine.dual_coef_ = machine.dual_coef_ * 2.0
+            change(machine, X)
 
     monkeypatch.setattr(hostile.refits, "_FORK_SECONDS", 5.0)
     after_fit(monkeypatch, problem, other_in_a_child)

@@ -85,12 +85,6 @@ def test_a_known_defect_is_still_there(known):
     )
 
 
-@pytest.mark.xfail(
-    any(each.name == "interrupt_while_rows_are_kept" for each in KNOWN),
-    reason="interrupt_while_rows_are_kept",
-    raises=IndexError,
-    strict=True,
-)
 def test_an_interrupt_while_rows_are_kept(monkeypatch, three_classes):
     X, y = three_classes
     machine = KernelMIRA(gamma=0.4).partial_fit(X[:2], y[:2], classes=[0, 1, 2])

@@ -161,7 +161,7 @@ def test_kernel_values_that_overflow_are_an_error(learner):
     X, y = overlapping_classes(40, 3, seed=9)
     for kernel in ("linear", lambda A, B: 1e39 * (A @ B.T + 1)):
         machine = clone(learner).set_params(kernel=kernel)
-        with pytest.raises((ValueError, OverflowError), match="single precision"):
+        with pytest.raises(ValueError, match="single precision"):
             machine.fit(1e20 * X, y)
 
 

@@ -10,6 +10,11 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+
+#include <atomic>
+#endif
 
 namespace widemargin {
 
@@ -31,13 +36,26 @@ inline bool has_threads() {
 #endif
 }
 
+// Whether threads can be used here. A process that is forked off one which has used them has none
+// of them, but OpenMP would wait for them for ever; so it computes alone.
+inline bool threads_are_alive() {
+#if defined(__unix__) || defined(__APPLE__)
+  static std::atomic<pid_t> owner{0};  // of the threads: the process that was the first to use them
+  pid_t none = 0;
+  const pid_t here = getpid();
+  return owner.compare_exchange_strong(none, here) || none == here;
+#else
+  return true;
+#endif
+}
+
 // Calls task(index, state) for each index below `count`, with a state for each thread that lasts
 // over its tasks. An exception of a task is rethrown once all threads have stopped.
 template <class State, class Task>
 void for_each_index_with(std::size_t count, int n_threads, const Task& task) {
   std::exception_ptr failure;
 #ifdef _OPENMP
-  if (n_threads > 1 && count > 1) {
+  if (n_threads > 1 && count > 1 && threads_are_alive()) {
     // A thread without a task would still be made.
     const auto most = static_cast<int>(std::min(count, kMostThreads));
 #pragma omp parallel num_threads(std::min(n_threads, most))

@@ -166,6 +166,7 @@ class SupportSet {
   // beta_slot(c) += change, and with it the gradients of all rows. `exact` is the new value: the
   // caller puts it on a bound where it is within rounding of one.
   void shift(Slot slot, std::size_t c, double change, double exact);
+  double step_to_cap(Slot slot);
   // What every step of a row ends with.
   void settle(Slot slot);
   void drop_residue(Slot slot);

@@ -69,22 +69,24 @@ class CalledRows:
             return
         kept = self._where[slots]
         stack = sp.vstack if sp.issparse(rows) else np.concatenate
-        self._rows = stack([self._rows[kept], rows])
-        if sp.issparse(self._rows):
-            self._rows = self._rows.tocsr()
-        self._diagonal = np.concatenate([self._diagonal[kept], batch_diagonal])
-        self._where[:] = 0
-        self._where[slots] = np.arange(len(slots))
+        stacked = stack([self._rows[kept], rows])
+        self._put_away(
+            stacked.tocsr() if sp.issparse(stacked) else stacked,
+            np.concatenate([self._diagonal[kept], batch_diagonal]),
+            slots,
+        )
         self._first = len(slots)
 
     def let_go_of_batch(self, slots: npt.NDArray[np.int64]) -> None:
         """Copy what lives in the slots: the batch is its owner's to change."""
-        self._rows, self._diagonal = (
-            self._rows[self._where[slots]],
-            self._diagonal[self._where[slots]],
-        )
-        self._where[:] = 0
-        self._where[slots] = np.arange(len(slots))
+        kept = self._where[slots]
+        self._put_away(self._rows[kept], self._diagonal[kept], slots)
+
+    def _put_away(self, rows: Rows, diagonal: Array, slots: npt.NDArray[np.int64]) -> None:
+        """Keep these rows, of which the first live in the slots; all at once, lest Ctrl-C halves it."""
+        where = np.zeros_like(self._where)
+        where[slots] = np.arange(len(slots))
+        self.__dict__.update(_rows=rows, _diagonal=diagonal, _where=where)
 
     def put(self, slot: int, row: int) -> None:
         """Put a row of the batch into a slot."""
