@@ -50,7 +50,7 @@ def dual_estimators():
 
 STOPS_AT_A_GAP = "a weight is a repeated row at the optimum, which a solver or a pass comes near to"
 NO_INTERCEPT = "scores of opposite rows are opposite: no weight makes all rows one class"
-ODD_KERNELS = ("linear", "poly", "precomputed")  # of the data that the check makes
+ODD_KERNELS = ("linear", "poly", "sigmoid", "precomputed")  # of the data that the check makes
 
 
 def not_expected_of(estimator):
