@@ -24,7 +24,7 @@ from benchmarks.kernel_speed import KernelSpeed
 from benchmarks.models import SVC_PARAMETERS
 from benchmarks.settings import Settings
 from benchmarks.speed import fit_seconds
-from benchmarks.targets import KERNEL_PARAMETERS
+from benchmarks.targets import KERNEL_PARAMETERS, PAPER_MACHINE
 from benchmarks.trials import say
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron, compress
 from widemargin.solvers.larank import LaRank
@@ -144,6 +144,7 @@ def _machines(name: str) -> dict[str, Callable[[int], Any]]:
     """Return what makes a machine of a seed."""
     cache_size = _MEGABYTES.get(name, _USUAL_MEGABYTES)
     shared = {"gamma": KERNEL_PARAMETERS[name]["gamma"], "cache_size": cache_size, "n_jobs": 1}
+    shared |= PAPER_MACHINE
     with_c = shared | {"C": KERNEL_PARAMETERS[name]["C"]}
 
     def make(kind: Any, **parameters: Any) -> Callable[[int], Any]:
@@ -177,6 +178,7 @@ def _exact(rows: Dataset, settings: Settings) -> dict[str, Runs]:
     def build(solver: str, seed: int) -> KernelClassifier:
         return KernelClassifier(
             **KERNEL_PARAMETERS[LETTER],
+            **PAPER_MACHINE,
             solver=solver,
             tol=EXACT_TOL,
             cache_size=_USUAL_MEGABYTES,
@@ -195,6 +197,7 @@ def _operations(rows: Dataset, settings: Settings) -> dict[tuple[str, ...], Runs
     def build(operations: tuple[str, ...], seed: int) -> KernelClassifier:
         return KernelClassifier(
             **KERNEL_PARAMETERS[USPS],
+            **PAPER_MACHINE,
             solver=LaRank(operations=operations),
             epochs=1,
             cache_size=_USUAL_MEGABYTES,
@@ -246,7 +249,7 @@ def _compress(rows: Dataset) -> list[Compressed]:
         settings = ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
         for machine in (
             SVC(**parameters),
-            KernelClassifier(**parameters, random_state=0, n_jobs=1),
+            KernelClassifier(**parameters, **PAPER_MACHINE, random_state=0, n_jobs=1),
         ):
             title = f"{type(machine).__name__}({settings})"
             say(f"Compression of {title} on {rows.name}")

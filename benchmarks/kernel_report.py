@@ -40,6 +40,7 @@ from benchmarks.targets import (
     PASS_KERNEL_VALUES,
     PASS_SHARE,
     STREAM_ROW,
+    STREAM_TURN,
     PaperFigures,
     Target,
 )
@@ -115,6 +116,7 @@ def _speed_rows(speed: KernelSpeed) -> Iterator[Row]:
         yield KERNEL_PREDICT_RATIO, *_predict(speed.predict)
     if speed.stream is not None:
         yield STREAM_ROW, speed.stream.median / 1e3, _stream(speed.stream)
+        yield STREAM_TURN, speed.stream.turn_ratio, _turns(speed.stream)
     if speed.kernlab is not None:
         yield KERNLAB_RATIO, *_beside_kernlab(speed.kernlab)
 
@@ -133,6 +135,13 @@ def _stream(times: StreamTimes) -> str:
         f"{times.median / 1e3:.3f} ms (mean {np.mean(times.calls) / 1e3:.3f}, 90 % below "
         f"{np.quantile(times.calls, 0.9) / 1e3:.3f}; {times.n_patterns} patterns, "
         f"{times.n_features} features, gamma {STREAM_GAMMA}, {count(len(times.calls), 'call')})"
+    )
+
+
+def _turns(times: StreamTimes) -> str:
+    return (
+        f"{times.turn_ratio:.2f}x ({median(times.turns) / 1e3:.3f} ms against "
+        f"{times.median / 1e3:.3f} + {median(times.predictions) / 1e3:.3f})"
     )
 
 

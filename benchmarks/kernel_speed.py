@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -15,7 +16,7 @@ from benchmarks.data import Dataset
 from benchmarks.kernlab import BesideKernlab
 from benchmarks.settings import Settings
 from benchmarks.speed import fit_seconds
-from benchmarks.targets import KERNEL_FIT_RATIO, KERNEL_PARAMETERS
+from benchmarks.targets import KERNEL_FIT_RATIO, KERNEL_PARAMETERS, PAPER_MACHINE
 from benchmarks.timing import take_turns
 from benchmarks.trials import say
 from widemargin import KernelClassifier
@@ -54,15 +55,22 @@ class PredictTimes:
 
 @dataclass(frozen=True)
 class StreamTimes:
-    """Microseconds of calls of partial_fit with one row that it has not seen."""
+    """Microseconds of calls with one row that it has not seen: learned, predicted, both in turn."""
 
     n_patterns: int  # when they began
     n_features: int
-    calls: list[float]
+    calls: list[float]  # of partial_fit
+    predictions: list[float]
+    turns: list[float]  # of a prediction and a call of partial_fit
 
     @property
     def median(self) -> float:
         return median(self.calls)
+
+    @property
+    def turn_ratio(self) -> float:
+        """Time of a turn over the sum of its parts."""
+        return median(self.turns) / (self.median + median(self.predictions))
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,9 @@ def _pass(rows: Dataset, settings: Settings) -> PassTimes:
     times = PassTimes(rows.name, [], [])
     for repeat in range(settings.repeats):
         say(f"One LaRank pass over {rows.name} and SVC, run {repeat + 1} of {settings.repeats}")
-        machine = KernelClassifier(**parameters, epochs=1, random_state=repeat, n_jobs=1)
+        machine = KernelClassifier(
+            **parameters, **PAPER_MACHINE, epochs=1, random_state=repeat, n_jobs=1
+        )
         times.ours.append(fit_seconds(machine, rows.X, rows.y))
         times.svc.append(fit_seconds(SVC(**parameters), rows.X, rows.y))
     return times
@@ -97,7 +107,9 @@ def _pass(rows: Dataset, settings: Settings) -> PassTimes:
 def _predict(rows: Dataset, settings: Settings) -> PredictTimes:
     parameters = KERNEL_PARAMETERS[rows.name]
     say(f"Prediction of {rows.name}, {len(rows.X_test)} rows at once")
-    machine = KernelClassifier(**parameters, cache_size=500, random_state=0, n_jobs=1)
+    machine = KernelClassifier(
+        **parameters, **PAPER_MACHINE, cache_size=500, random_state=0, n_jobs=1
+    )
     machine.fit(rows.X, rows.y)
     svc = SVC(**parameters).fit(rows.X, rows.y)
     calls = {
@@ -117,12 +129,13 @@ def _stream(rows: Dataset, settings: Settings) -> StreamTimes:
     machine = KernelClassifier(
         C=KERNEL_PARAMETERS[LETTER]["C"],
         gamma=STREAM_GAMMA,
+        **PAPER_MACHINE,
         cache_size=500,
         random_state=0,
         n_jobs=1,
     )
     classes, seen = np.unique(y), 0
-    last = len(y) - settings.stream_calls
+    last = len(y) - 2 * settings.stream_calls
     # By blocks, because a look at n_basis_ takes longer than a row does.
     while seen < last:
         upto = min(seen + _STREAM_BLOCK, last)
@@ -131,10 +144,28 @@ def _stream(rows: Dataset, settings: Settings) -> StreamTimes:
         if machine.n_basis_ >= settings.stream_patterns:
             break
     n_patterns = machine.n_basis_
-    calls = []
-    for i in range(seen, seen + settings.stream_calls):
-        row, label = X[i : i + 1], y[i : i + 1]
+
+    def learn(i: int) -> None:
+        machine.partial_fit(X[i : i + 1], y[i : i + 1])
+
+    def predict(i: int) -> None:
+        machine.predict(X[i : i + 1])
+
+    def turn(i: int) -> None:
+        predict(i)
+        learn(i)
+
+    unseen = range(seen, seen + settings.stream_calls)
+    calls = _microseconds(learn, unseen)
+    predictions = _microseconds(predict, unseen)
+    turns = _microseconds(turn, range(unseen.stop, unseen.stop + settings.stream_calls))
+    return StreamTimes(n_patterns, X.shape[1], calls, predictions, turns)
+
+
+def _microseconds(call: Callable[[int], None], numbers: range) -> list[float]:
+    taken = []
+    for number in numbers:
         started = time.perf_counter_ns()
-        machine.partial_fit(row, label)
-        calls.append((time.perf_counter_ns() - started) / 1e3)
-    return StreamTimes(n_patterns, X.shape[1], calls)
+        call(number)
+        taken.append((time.perf_counter_ns() - started) / 1e3)
+    return taken

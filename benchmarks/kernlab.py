@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import load
 from benchmarks.settings import Settings
 from benchmarks.speed import fit_seconds
-from benchmarks.targets import KERNEL_PARAMETERS
+from benchmarks.targets import KERNEL_PARAMETERS, PAPER_MACHINE
 from benchmarks.trials import say
 from widemargin import KernelClassifier
 
@@ -75,6 +75,7 @@ def measure(settings: Settings) -> BesideKernlab:
             for solver, fits in ours.items():
                 machine = KernelClassifier(
                     **KERNEL_PARAMETERS[NAME],
+                    **PAPER_MACHINE,
                     solver=solver,
                     tol=GAP,
                     cache_size=_MEGABYTES,

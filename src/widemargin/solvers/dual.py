@@ -83,7 +83,7 @@ class CalledRows:
         self._put_away(self._rows[kept], self._diagonal[kept], slots)
 
     def _put_away(self, rows: Rows, diagonal: Array, slots: npt.NDArray[np.int64]) -> None:
-        """Keep these rows, of which the first live in the slots; all at once, lest Ctrl-C halves it."""
+        """Keep these rows, of which the first live in the slots; at once, lest Ctrl-C halves it."""
         where = np.zeros_like(self._where)
         where[slots] = np.arange(len(slots))
         self.__dict__.update(_rows=rows, _diagonal=diagonal, _where=where)
