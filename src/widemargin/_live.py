@@ -47,6 +47,7 @@ class LiveScores(ABC):
         self._n_outputs = 1 if machine.n_classes == 2 else machine.n_classes
         width = (2 if averages else 1) * self._n_outputs
         self._coef = np.zeros((0, width))  # by slot; of averages, and then what is taken off them
+        self._total = np.zeros(width)
 
     def scores(self, rows: Rows, averaged_over: float, n_threads: int) -> Array:
         """Return the scores of rows, of their dtype.
@@ -88,8 +89,16 @@ class LiveScores(ABC):
             values, earlier = values[:, 1:] - values[:, :1], earlier[:, 1:] - earlier[:, :1]
         return np.hstack([values, earlier]) if self._averages else values
 
+    def _put(self, slots: Slots, coef: Array, anew: bool) -> None:
+        """Keep coefficients of slots, and the sums of all; ``anew`` lets go of their rounding."""
+        if not anew:
+            self._total += coef.sum(axis=0) - self._coef[slots].sum(axis=0)
+        self._coef[slots] = coef
+        if anew:
+            self._total = self._coef.sum(axis=0)
+
     def _intercept(self) -> Array:
-        return np.asarray(self._machine.offset * self._coef.sum(axis=0))
+        return np.asarray(self._machine.offset * self._total)
 
     @abstractmethod
     def _replace(self, slots: Slots, coef: Array, grown: bool) -> None:
@@ -106,7 +115,7 @@ class _PackedScores(LiveScores):
     _native: Any = None
 
     def _replace(self, slots: Slots, coef: Array, grown: bool) -> None:
-        self._coef[slots] = coef
+        self._put(slots, coef, anew=grown)
         if grown:
             vectors = self._vectors_of(np.arange(len(self._coef)))
             idle = ~self._coef.any(axis=1)
@@ -135,13 +144,14 @@ class _LinearScores(LiveScores):
         self._n_changes += len(slots)
         if grown or self._n_changes > len(self._coef):
             # Anew from time to time, so that rounding does not add up.
-            self._coef[slots] = coef
+            self._put(slots, coef, anew=True)
             self._vectors = self._vectors_of(np.arange(len(self._coef)))
             self._weights = self._vectors.T @ self._coef
             self._n_changes = 0
         else:
             self._weights += vectors.T @ coef - self._vectors[slots].T @ self._coef[slots]
-            self._coef[slots], self._vectors[slots] = coef, vectors
+            self._put(slots, coef, anew=False)
+            self._vectors[slots] = vectors
         self._map = LinearMap(self._weights.copy(), self._intercept())
 
     def _sums(self, rows: Rows, n_threads: int) -> Array:
@@ -152,7 +162,7 @@ class _CalledScores(LiveScores):
     """A kernel that Python computes, of rows that the dual machine keeps."""
 
     def _replace(self, slots: Slots, coef: Array, grown: bool) -> None:
-        self._coef[slots] = coef
+        self._put(slots, coef, anew=grown)
 
     def _sums(self, rows: Rows, n_threads: int) -> Array:
         kernel, slots = self._machine.kernel, np.flatnonzero(self._coef.any(axis=1))
