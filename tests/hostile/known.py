@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hostile.problems import RBF, Data, Problem
+from hostile.problems import Data, Problem
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,6 @@ KNOWN: list[Known] = [
             },
         ),
         lambda problem: problem.estimator == "KernelClassifier",
-    ),
-    Known(
-        "onnx_by_products",
-        "The ONNX graph of Gaussian kernels takes distances by products in double precision too, "
-        "and loses digits where features are large against the width.",
-        ("onnx_answers_the_same",),
-        "scores differ",
-        Problem(
-            "KernelMIRA",
-            Data(seed=2043, n_rows=35, n_features=6, n_classes=17, scale=100.0, mixed_scales=True),
-            {"kernel": RBF(gamma=0.08264303258105271), "random_state": 528},
-        ),
     ),
     Known(
         "squares_beyond_float32",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin._probes import middle_of
 from widemargin.kernels import AdaptiveRBF, Rows
 from widemargin.models import KernelExpansion, Model
 
@@ -66,12 +67,7 @@ def as_computed(model: Model) -> Model:
     if metric is None or metric.ndim == 1:
         return model
     vectors = _dense(model.basis)
-    origin = np.zeros(model.n_features)
-    if model.n_basis:
-        # Of single precision, so that rows of single precision are moved without rounding.
-        with np.errstate(over="ignore"):
-            middle = np.median(vectors, axis=0).astype(np.float32).astype(np.float64)
-        origin = np.where(np.isfinite(middle), middle, 0.0)
+    origin = middle_of(vectors)
     mapped = KernelExpansion(
         AdaptiveRBF(model.kernel.widths),
         (vectors - origin) @ metric.astype(np.float64),
