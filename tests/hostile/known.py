@@ -32,12 +32,6 @@ class Known:
         )
 
 
-_EXPORTS = (
-    "onnx_answers_the_same",
-    "c_answers_the_same",
-    "a_compiled_machine_answers_the_same",
-    "predictions_of_float32_rows_are_near_those_of_float64",
-)
 _SETTINGS = {"max_seconds": 2.0, "random_state": 0}
 
 KNOWN: list[Known] = [
@@ -99,46 +93,6 @@ KNOWN: list[Known] = [
             },
         ),
         lambda problem: problem.estimator == "KernelClassifier",
-    ),
-    Known(
-        "squares_beyond_float32",
-        "In float32, ONNX and C square features before the width is applied, which overflows from "
-        "features of 1e19 on; vectors that are all alike do not show it.",
-        ("onnx_answers_the_same", "c_answers_the_same"),
-        "scores are not finite|scores differ",
-        Problem(
-            "KernelClassifier",
-            Data(
-                seed=130, n_rows=4, n_features=1, n_classes=2, scale=1e20, offset=-3.0, density=0.0
-            ),
-            {"gamma": 2.2886997259105733e-46, "max_seconds": 2.0, "random_state": 368},
-        ),
-        lambda problem: problem.data.magnitude[0] > 1e17,
-    ),
-    Known(
-        "probes_are_too_kind",
-        "What single precision costs is measured at the vectors and between them, where errors may "
-        "cancel (all kernel values are 1 where all vectors are equal): rows further out lose more.",
-        ("a_compiled_machine_answers_the_same", *_EXPORTS),
-        "scores differ",
-        Problem(
-            "KernelClassifier",
-            Data(
-                seed=2079,
-                n_rows=9,
-                n_features=1,
-                n_classes=4,
-                constant=2,
-                mixed_scales=True,
-                weights="uneven",
-            ),
-            {
-                "C": 275.09323887141545,
-                "gamma": 1.27041527537633e-10,
-                "max_seconds": 2.0,
-                "random_state": 169,
-            },
-        ),
     ),
     Known(
         "sparse_machines_divide_by_zero",

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+#: Of vectors, times the width: up to here products give kernel values to 1e-12 in double precision.
+#: Beyond, gaps between row and vector have to be taken.
+LARGEST_NORM = 1e-12 / (8 * float(np.finfo(np.float64).eps))
+
 _ORDINARY = 64  # widths of up to 2 to this power, or the inverse
 
 

@@ -10,15 +10,12 @@ import scipy.sparse as sp
 
 from widemargin._probes import middle_of
 from widemargin.export._onnx._graph import Graph, import_onnx
-from widemargin.export._widths import scale_before
+from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed, Sigmoid
 from widemargin.models import KernelExpansion, LinearMap, Model
 
 Array: TypeAlias = npt.NDArray[Any]
 Precisions: TypeAlias = tuple[type[np.floating[Any]], type[np.floating[Any]]]
-
-# Of vectors, times their width: up to here kernel values by products are off by no more than 1e-12.
-_LARGEST_NORM = 1e-12 / (8 * np.finfo(np.float64).eps)
 
 
 def add_scores(
@@ -97,7 +94,7 @@ def _add_rbf_exponents(
     widths = widths / scale / scale
     with np.errstate(over="ignore", invalid="ignore"):
         norms = widths * np.einsum("ij,ij->i", vectors, vectors)
-    if np.dtype(dtype) == np.float64 and not norms.max() <= _LARGEST_NORM:
+    if np.dtype(dtype) == np.float64 and not norms.max() <= LARGEST_NORM:
         return _add_sums_of_gaps(graph, seen, vectors, "Square", -widths, dtype)
     return _add_products(graph, seen, vectors, widths, norms, dtype)
 
