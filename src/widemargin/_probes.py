@@ -55,8 +55,11 @@ def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.N
             away *= 2
             np.multiply(rows[:count], -4, out=across)
         else:
-            away[~away.any(axis=1)] = 1.0  # equal vectors have no middle to go away from
-            across[:] = 1 - 2 * (np.add.outer(np.arange(count), np.arange(rows.shape[1])) % 2)
+            # Along gaps that there are: to change all features of text at once would be unlike it.
+            np.subtract(rows[:count], np.roll(rows[:count], 1, axis=0), out=across)
+            for steps, sign in ((away, 1.0), (across, -1.0)):
+                still = ~steps.any(axis=1)  # equal vectors
+                steps[still] = sign * np.where(rows[:count].any(), rows[:count][still], 1.0)
             for steps in (away, across):
                 steps /= np.abs(steps).max(axis=1, initial=0.0, keepdims=True)
                 steps /= lengths(steps)[:, np.newaxis]
