@@ -155,6 +155,10 @@ class _NativeKernel(Kernel):
 class _DistanceKernel(_NativeKernel):
     """A kernel of values between 0 and 1 that falls with the distance."""
 
+    @abstractmethod
+    def lengths(self, gaps: Array) -> Array:
+        """Return the lengths of gaps, one from each vector: 1 where the value is exp(-1)."""
+
     @property
     def is_positive(self) -> bool:
         """True."""
@@ -182,6 +186,10 @@ class RBF(_DistanceKernel):
         """Return the kernel of the native code that this is."""
         return _native.RbfKernel(self.gamma)
 
+    def lengths(self, gaps: Array) -> Array:
+        """Return ``sqrt(gamma) |gap|``."""
+        return np.asarray(np.sqrt(self.gamma) * np.linalg.norm(gaps, axis=1))
+
 
 @dataclass(frozen=True)
 class Laplacian(_DistanceKernel):
@@ -195,6 +203,10 @@ class Laplacian(_DistanceKernel):
     def native(self) -> Any:
         """Return the kernel of the native code that this is."""
         return _native.LaplacianKernel(self.gamma)
+
+    def lengths(self, gaps: Array) -> Array:
+        """Return ``gamma |gap|_1``."""
+        return np.asarray(self.gamma * np.abs(gaps).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -320,6 +332,12 @@ class AdaptiveRBF(_DistanceKernel):
         metric = none if self.metric is None else _as_double(self.metric)
         weights, mapping = (metric, none) if metric.ndim == 1 else (none.ravel(), metric)
         return _native.AdaptiveRbfKernel(_as_double(self.widths), weights, mapping)
+
+    def lengths(self, gaps: Array) -> Array:
+        """Return ``sqrt(widths[j]) |gap metric|`` for gap j."""
+        if self.metric is not None:
+            gaps = gaps * self.metric if self.metric.ndim == 1 else gaps @ self.metric
+        return np.asarray(np.sqrt(self.widths[: len(gaps)]) * np.linalg.norm(gaps, axis=1))
 
     def _fill(self, rows: Rows, basis: Rows, n_threads: int, dtype: Any) -> Array:
         if basis.shape[0] != len(self.widths):

@@ -12,9 +12,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
+from widemargin._probes import keeps_digits, probes_of
 from widemargin.kernels import (
     FEW_FEATURES,
     RBF,
+    AdaptiveRBF,
     Kernel,
     Laplacian,
     Linear,
@@ -33,12 +35,6 @@ _PACKED_ENTRIES = 1 << 26  # of a basis that is kept dense for prediction; a qua
 _PROBED_ENTRIES = 1 << 20
 _PROBED_VECTORS = 128
 _DOUBLE = np.dtype(np.float64)
-
-
-#: What single precision may lose of the scores, relative to the largest, as measured on the
-#: vectors of a model: half of what is promised for any row. A model that loses more computes in
-#: double precision.
-SINGLE_PRECISION_LOSS = 5e-6
 
 
 class Model(ABC):
@@ -314,30 +310,16 @@ class KernelExpansion(Model):
         machine.scores(narrow, scores[2], 1, False)
         unlike = (narrow != rows).any(axis=1)  # what single precision cannot hold
         scores[2, unlike] = scores[0, unlike]
-        with np.errstate(invalid="ignore"):
-            loss = np.abs(scores[1:] - scores[0]).max(initial=0.0)
-        limit = SINGLE_PRECISION_LOSS * np.abs(scores[0]).max(initial=0.0)
-        return machine if loss <= limit else exact
+        enough = all(keeps_digits(found, scores[0]) for found in scores[1:])
+        return machine if enough else exact
 
     def probes(self) -> npt.NDArray[np.float64]:
-        """Return rows on which to measure what single precision loses: vectors, and midpoints.
-
-        They are single precision numbers, unless that cannot hold them.
-        """
+        """Return rows on which to measure what single precision loses, the outer half last."""
         # Wide vectors may be as large as the machine: few of them, and few copies.
         most = max(4, min(_PROBED_VECTORS, _PROBED_ENTRIES // max(1, self.n_features)))
-        some = _dense(self.basis[:most])
-        rows = np.empty((2 * len(some), self.n_features))
-        rows[: len(some)] = some
-        for place in range(len(some)):
-            rows[len(some) + place] = (
-                rows[place] / 2 + rows[place - 1 if place else len(some) - 1] / 2
-            )
-        with np.errstate(over="ignore", under="ignore"):
-            rounded = rows.astype(np.float32)
-        held = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(np.float32).tiny)
-        np.copyto(rows, rounded, where=held)
-        return rows
+        kernel = self.kernel
+        lengths = kernel.lengths if isinstance(kernel, (RBF, AdaptiveRBF, Laplacian)) else None
+        return probes_of(_dense(self.basis[:most]), lengths)
 
 
 def _some_rows(rows: Rows, start: int, count: int) -> Rows:

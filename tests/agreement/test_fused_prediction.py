@@ -500,13 +500,73 @@ def test_one_exact_machine_serves_both_dtypes(rng):
 
 
 def test_wide_vectors_are_probed_few_at_a_time(rng):
-    assert expansion(RBF(0.1), rng.randn(200, 10)).probes().shape == (256, 10)
+    assert expansion(RBF(0.1), rng.randn(200, 10)).probes().shape == (512, 10)
     wide = text_like(60, 1 << 18, seed=1)
     probes = expansion(RBF(0.1), wide).probes()
-    assert probes.shape == (8, 1 << 18)
+    assert probes.shape == (16, 1 << 18)
     some = wide[:4].toarray().astype(np.float32).astype(np.float64)
     middles = (some + some[[3, 0, 1, 2]]) / 2
-    assert np.abs(probes - np.vstack([some, middles])).max() <= 1e-7
+    assert np.abs(probes[:8] - np.vstack([some, middles])).max() <= 1e-7
+
+
+def metric_kernels(n_basis, n_features, gamma):
+    widths = np.linspace(gamma, 2 * gamma, n_basis)
+    weights = np.linspace(0.0, 1.0, n_features)
+    return [
+        RBF(gamma),
+        Laplacian(gamma),
+        AdaptiveRBF(widths),
+        AdaptiveRBF(widths, weights),
+        AdaptiveRBF(widths, np.random.RandomState(0).randn(n_features, 2)),
+    ]
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("number", range(5))
+def test_outer_probes_are_a_width_away(number, same, rng):
+    basis = np.full((6, 4), 5.0) if same else rng.randn(6, 4)
+    kernel = metric_kernels(6, 4, 0.01)[number]
+    probes = expansion(kernel, basis).probes()
+    for part in (probes[12:18], probes[18:]):
+        values = np.diagonal(kernel.block(part, basis))
+        np.testing.assert_allclose(values, np.exp(-1), rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [0.0, 1e-300, 3e38, 1e300])
+def test_probes_are_finite(size):
+    basis = size * np.array([[1.0, -1.0], [1.0, 0.5], [0.0, 0.0]])
+    blind = AdaptiveRBF(np.ones(3), np.zeros(2))
+    for kernel in (RBF(1e-300), RBF(1e300), Laplacian(1.0), Polynomial(1.0), blind):
+        assert np.isfinite(expansion(kernel, basis).probes()).all()
+
+
+def test_outer_probes_of_other_kernels_are_three_times_as_far_out(rng):
+    basis = rng.randn(7, 3).astype(np.float32).astype(np.float64)
+    probes = expansion(Polynomial(0.1), basis).probes()
+    middle = np.median(basis, axis=0)
+    np.testing.assert_allclose(probes[14:21], 3 * basis - 2 * middle, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(probes[21:], -3 * basis, rtol=1e-5)
+
+
+@both_dtypes
+def test_errors_that_cancel_at_the_vectors(dtype):
+    # All vectors are equal: at them, and between them, sums of whole numbers are exact.
+    coef = np.array([[12345.0], [-4321.0], [-8023.0], [1.0]])
+    model = KernelExpansion(RBF(1e-3), np.full((4, 1), 2.0), coef, np.zeros(1))
+    rows = np.linspace(-60, 60, 500)[:, np.newaxis].astype(dtype)
+    expected = 2 * np.exp(-1e-3 * (rows.astype(np.float64) - 2) ** 2)
+    found = model.scores(rows, dtype="float32")
+    assert np.abs(found - expected).max() <= 1e-5 * expected.max()
+
+
+def test_large_scores_further_out_excuse_nothing(rng):
+    # Terms cancel at the vectors, and no longer three times as far out.
+    basis = rng.randn(30, 3).astype(np.float32).astype(np.float64)
+    model = cancelling(Polynomial(0.1, 5, 1.0), basis)
+    scores = model.scores(basis)
+    found = model.scores(basis, dtype="float32")
+    assert np.abs(found - scores).max() <= 1e-5 * np.abs(scores).max()
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

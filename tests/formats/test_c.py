@@ -227,6 +227,67 @@ def test_learned_kernels_keep_to_their_formula(tmp_path, dtype, offset):
         assert np.abs(got - expected).max() <= tolerance(dtype) * np.abs(expected).max()
 
 
+def kernels_of_distance(gamma, n_basis, n_features):
+    """Return a kernel for each formula of a distance, with what it is a power of, and sparsity."""
+    widths = np.full(n_basis, gamma**2)
+    return {
+        "rbf": (RBF(gamma**2), 2, False),
+        "rbf_sparse": (RBF(gamma**2), 2, True),
+        "laplacian": (Laplacian(gamma), 1, False),
+        "laplacian_sparse": (Laplacian(gamma), 1, True),
+        "widths": (AdaptiveRBF(widths), 2, False),
+        "weights": (AdaptiveRBF(widths, np.ones(n_features)), 2, False),
+        "map": (AdaptiveRBF(widths, np.eye(n_features)), 2, False),
+    }
+
+
+def exported_distances(folder, kernels, basis, rows, **options):
+    """Yield name and C file of each kernel, the error of its scores, and the largest of these."""
+    rng = np.random.RandomState(0)
+    coef = rng.randn(len(basis), 3)
+    scores, exports = {}, []
+    for name, (kernel, power, sparse) in kernels.items():
+        held = basis * (rng.rand(*basis.shape) < 0.15) if sparse else basis
+        model = KernelExpansion(kernel, sp.csr_matrix(held) if sparse else held, coef, np.zeros(3))
+        near = (held + rows).astype(options.get("dtype", "float32")).astype(np.float64)
+        gamma = kernel.widths[0] if isinstance(kernel, AdaptiveRBF) else kernel.gamma
+        gaps = np.abs(near[:, np.newaxis] - held) * gamma ** (1 / power)
+        scores[name] = (near, np.exp(-(gaps**power).sum(axis=2)) @ coef)
+        exports.append(to_c(model, folder / f"{name}.c", **options))
+    library = build(folder, [export.path for export in exports])
+    for export in exports:
+        near, expected = scores[export.name]
+        dtype = options.get("dtype", "float32")
+        found = call(library, f"{export.name}_scores", near, 3, dtype)
+        error = np.abs(found - expected).max() / np.abs(expected).max()
+        yield export.name, export.path.read_text(encoding="ascii"), error
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", [1e-25, 1e20, 1e30])
+def test_features_whose_squares_single_precision_cannot_hold(tmp_path, size):
+    rng = np.random.RandomState(0)
+    # Of equal vectors no square is large; of the rows that are asked for, it is.
+    basis = np.full((4, 9), size).astype(np.float32).astype(np.float64)
+    rows = (size * rng.randn(4, 9)).astype(np.float32).astype(np.float64)
+    kernels = kernels_of_distance(0.3 / size, 4, 9)
+    for name, text, error in exported_distances(tmp_path, kernels, basis, rows):
+        assert error < 1e-5, name
+        assert "double" not in text, name
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_features_that_are_large_against_the_width(tmp_path, dtype):
+    rng = np.random.RandomState(0)
+    basis = (1e6 * rng.randn(20, 9)).astype(dtype).astype(np.float64)
+    rows = 0.5 * rng.randn(20, 9)
+    kernels = kernels_of_distance(0.3, 20, 9)
+    for name, _, error in exported_distances(tmp_path, kernels, basis, rows, dtype=dtype):
+        # A map rounds what it returns, so that its gaps have 1e-16 of the features at the best.
+        assert error < (1e-9 if name == "map" and dtype == "float64" else tolerance(dtype)), name
+
+
 @needs_compiler
 @pytest.mark.parametrize("metric", ["none", "weights", "map", "wide_map"])
 def test_learned_kernels_whose_coefficients_cancel(tmp_path, metric):

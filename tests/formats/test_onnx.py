@@ -476,3 +476,51 @@ def test_vectors_whose_squares_single_precision_cannot_hold(rng):
     rows = basis.astype(np.float32)
     found = run(to_onnx(model), rows)["scores"]
     assert largest_error(found, model.scores(rows.astype(np.float64))) < TOLERANCE["float32"]
+
+
+def gaussian(name, gamma, n_basis, n_features):
+    """Return a Gaussian kernel of this width, by each of the ways to say so."""
+    widths, ones = np.full(n_basis, gamma), np.ones(n_features)
+    kernels = {
+        "rbf": RBF(gamma),
+        "widths": AdaptiveRBF(widths),
+        "weights": AdaptiveRBF(widths, ones),
+        "map": AdaptiveRBF(widths, np.eye(n_features)),
+    }
+    return kernels[name]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", ["rbf", "widths", "weights", "map"])
+def test_features_that_are_large_against_the_width(kernel, dtype, rng):
+    basis = (1e6 * rng.randn(20, 6)).astype(np.float32).astype(np.float64)
+    kernel = gaussian(kernel, 0.08, 20, 6)
+    model = KernelExpansion(kernel, basis, rng.randn(20, 3), np.zeros(3))
+    near = (basis + rng.randn(20, 6)).astype(np.float32).astype(np.float64)
+    found = run(to_onnx(model, dtype=dtype), near.astype(dtype))["scores"]
+    gaps = near[:, np.newaxis] - basis
+    expected = np.exp(-0.08 * (gaps**2).sum(axis=2)) @ model.coef
+    assert np.abs(expected).max() > 0.1
+    assert largest_error(found, expected) < TOLERANCE[dtype]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e-25, 1e20, 1e30])
+@pytest.mark.parametrize("kernel", ["rbf", "widths", "weights", "map"])
+def test_features_whose_squares_single_precision_cannot_hold(kernel, size, rng):
+    # Of equal vectors no square is large; of the rows that are asked for, it is.
+    basis = np.full((3, 2), size).astype(np.float32).astype(np.float64)
+    kernel = gaussian(kernel, 0.3 / size / size, 3, 2)
+    model = KernelExpansion(kernel, basis, rng.randn(3, 3), np.zeros(3))
+    rows = (size * rng.randn(30, 2)).astype(np.float32).astype(np.float64)
+    proto = to_onnx(model)
+    assert not any(node.op_type == "Cast" for node in proto.graph.node)
+    found = run(proto, rows.astype(np.float32))["scores"]
+    expected = np.exp(-0.3 * (((rows - basis[0]) / size) ** 2).sum(axis=1))[:, np.newaxis]
+    assert largest_error(found, expected * model.coef.sum(axis=0)) < TOLERANCE["float32"]
+
+
+def test_a_row_whose_sum_of_features_overflows(rng):
+    model = KernelExpansion(Laplacian(1.0), rng.randn(4, 3), rng.randn(4, 2), np.ones(2))
+    rows = np.full((1, 3), 3e38, dtype=np.float32)
+    np.testing.assert_array_equal(run(to_onnx(model), rows)["scores"], np.ones((1, 2)))

@@ -6,13 +6,15 @@ such a model is one of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin._probes import middle_of
+from widemargin.export._widths import scale_before
 from widemargin.kernels import AdaptiveRBF, Rows
 from widemargin.models import KernelExpansion, Model
 
@@ -59,26 +61,29 @@ class MappedExpansion(Model):
 
 
 def as_computed(model: Model) -> Model:
-    """Return a model in the form that a C file has it: with mapped vectors, if rows are mapped."""
+    """Return a model in the form that a C file has it: with mapped vectors, if rows are mapped.
+
+    An extreme width is in the metric, so that it is applied before anything is squared.
+    """
     if not isinstance(model, KernelExpansion) or not isinstance(model.kernel, AdaptiveRBF):
         return model
     metric = model.kernel.metric
+    scale = scale_before(float(model.kernel.widths.max(initial=0.0)), 2)
+    widths = model.kernel.widths.astype(np.float64) / scale / scale
     if metric is None or metric.ndim == 1:
-        return model
+        if scale == 1:
+            return model
+        weights = np.ones(model.n_features) if metric is None else metric.astype(np.float64)
+        return replace(model, kernel=AdaptiveRBF(widths, scale * weights))
     vectors = _dense(model.basis)
-    origin = np.zeros(model.n_features)
-    if model.n_basis:
-        # Of single precision, so that rows of single precision are moved without rounding.
-        with np.errstate(over="ignore"):
-            middle = np.median(vectors, axis=0).astype(np.float32).astype(np.float64)
-        origin = np.where(np.isfinite(middle), middle, 0.0)
+    origin = middle_of(vectors)
     mapped = KernelExpansion(
-        AdaptiveRBF(model.kernel.widths),
-        (vectors - origin) @ metric.astype(np.float64),
+        AdaptiveRBF(widths),
+        (vectors - origin) @ (scale * metric.astype(np.float64)),
         model.coef,
         model.intercept,
     )
-    return MappedExpansion(model, origin, metric.astype(np.float64), mapped)
+    return MappedExpansion(model, origin, scale * metric.astype(np.float64), mapped)
 
 
 def expansion_of(model: Any) -> Any:

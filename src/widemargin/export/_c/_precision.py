@@ -13,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin._probes import keeps_digits
 from widemargin.export._c._mapped import MappedExpansion
+from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import (
+    RBF,
     AdaptiveRBF,
     Kernel,
     Laplacian,
@@ -23,7 +26,7 @@ from widemargin.kernels import (
     Rows,
     Sigmoid,
 )
-from widemargin.models import SINGLE_PRECISION_LOSS, KernelExpansion
+from widemargin.models import KernelExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
 Form: TypeAlias = Literal["linear", "precomputed", "dense", "sparse"]
@@ -57,21 +60,21 @@ def least_precision(model: Any, form: Form, rows: Rows | None) -> Precision:
     model : Model
     form : {"linear", "precomputed", "dense", "sparse"}
     rows : array or CSR matrix, or None
-        What to measure on; None is the basis vectors and the points between two of them.
+        What to measure on; None is the basis vectors and points between and around them.
     """
     if rows is None and form in ("linear", "precomputed"):
         return MIXED  # nothing is known of the rows, so that nothing is risked
     sample = _sample(model, rows)
     exact = model.scores(sample)
-    allowed = SINGLE_PRECISION_LOSS * np.abs(exact).max(initial=0)
+    n_inner = None if rows is None else len(sample)
     try:
         single = rounded(model, SINGLE)
     except ValueError:  # numbers beyond single precision
         return DOUBLE
-    if np.abs(_single_scores(single, form, sample) - exact).max(initial=0) <= allowed:
+    if keeps_digits(_single_scores(single, form, sample), exact, n_inner):
         return SINGLE
     mixed = rounded(model, MIXED)
-    if np.abs(mixed.scores(sample) - exact).max(initial=0) <= allowed:
+    if keeps_digits(mixed.scores(sample), exact, n_inner):
         return MIXED
     return DOUBLE
 
@@ -82,8 +85,9 @@ def least_sums(model: Any, form: Form, rows: Rows | None) -> str:
         return "float64"
     sample = _sample(model, rows)
     exact = model.scores(sample)
-    error = np.abs(_single_scores(model, form, sample) - exact).max(initial=0)
-    return "float32" if error <= SINGLE_PRECISION_LOSS * np.abs(exact).max(initial=0) else "float64"
+    n_inner = None if rows is None else len(sample)
+    enough = keeps_digits(_single_scores(model, form, sample), exact, n_inner)
+    return "float32" if enough else "float64"
 
 
 def rounded(model: Any, precision: Precision) -> Any:
@@ -135,6 +139,38 @@ def fitting(values: Array, dtype: str) -> Array:
 def feature_weights(kernel: Kernel | None) -> Array | None:
     """Return the weights by which a kernel multiplies differences, if it has any."""
     return kernel.metric if isinstance(kernel, AdaptiveRBF) else None
+
+
+def gap_scale(kernel: Kernel | None) -> float:
+    """Return by what gaps are multiplied before they are summed; weights are applied instead."""
+    if not isinstance(kernel, (RBF, Laplacian)):
+        return 1.0
+    return scale_before(kernel.gamma, _power(kernel))
+
+
+def width_after(kernel: RBF | Laplacian) -> float:
+    """Return by what the sum of scaled gaps is multiplied."""
+    return float(kernel.gamma / gap_scale(kernel) ** _power(kernel))
+
+
+def takes_gaps(model: Any) -> bool:
+    """Return whether a sparse basis meets all features of a row, and not its own entries alone.
+
+    Distances by entries are differences of sums over the row, and lose digits where these are
+    large against the width.
+    """
+    kernel = model.kernel
+    if not isinstance(kernel, (RBF, Laplacian)):
+        return False
+    basis = as_sparse(model.basis)
+    with np.errstate(over="ignore"):
+        basis.data = np.abs(gap_scale(kernel) * basis.data) ** _power(kernel)
+        norms = width_after(kernel) * np.asarray(basis.sum(axis=1))
+    return not norms.max(initial=0.0) <= LARGEST_NORM
+
+
+def _power(kernel: RBF | Laplacian) -> int:
+    return 1 if isinstance(kernel, Laplacian) else 2
 
 
 def as_dense(rows: Rows) -> Array:
@@ -189,27 +225,31 @@ def _single_values(model: Any, form: Form, rows: Array) -> Array:
     if isinstance(kernel, _OF_PRODUCTS):
         base = np.float32(kernel.gamma) * sums + np.float32(kernel.coef0)
         return np.asarray(np.tanh(base) if isinstance(kernel, Sigmoid) else base**kernel.degree)
-    widths = kernel.widths if isinstance(kernel, AdaptiveRBF) else np.array(kernel.gamma)
+    widths = kernel.widths if isinstance(kernel, AdaptiveRBF) else np.array(width_after(kernel))
     return np.asarray(np.exp(-widths.astype(np.float32) * sums))
 
 
 def _dense_sums(model: Any, rows: Array) -> Array:
     sums = np.empty((len(rows), model.n_basis), dtype=np.float32)
     weights = feature_weights(model.kernel)
-    weights = None if weights is None else weights.astype(np.float32)
+    scale = np.asarray(gap_scale(model.kernel) if weights is None else weights).astype(np.float32)
     for number, vector in enumerate(as_dense(model.basis).astype(np.float32)):
         if isinstance(model.kernel, _OF_PRODUCTS):
             terms = rows * vector
         elif isinstance(model.kernel, Laplacian):
-            terms = np.abs(rows - vector)
+            terms = np.abs((rows - vector) * scale)
         else:
-            terms = (rows - vector if weights is None else (rows - vector) * weights) ** 2
+            terms = ((rows - vector) * scale) ** 2
         sums[:, number] = np.cumsum(terms, axis=1)[:, -1]
     return sums
 
 
 def _sparse_sums(model: Any, rows: Array) -> Array:
+    if takes_gaps(model):
+        return _dense_sums(model, rows)
     basis = as_sparse(model.basis)
+    scale = np.float32(gap_scale(model.kernel))
+    rows = rows * scale
     sums = np.empty((len(rows), model.n_basis), dtype=np.float32)
     start = np.zeros((len(rows), 1), np.float32)
     if isinstance(model.kernel, Laplacian):
@@ -219,7 +259,7 @@ def _sparse_sums(model: Any, rows: Array) -> Array:
     for number in range(model.n_basis):
         entries = slice(basis.indptr[number], basis.indptr[number + 1])
         here = rows[:, basis.indices[entries]]
-        there = basis.data[entries].astype(np.float32)
+        there = basis.data[entries].astype(np.float32) * scale
         if isinstance(model.kernel, _OF_PRODUCTS):
             terms = here * there
         elif isinstance(model.kernel, Laplacian):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from string import Template
 
 from widemargin.export._c._layout import Layout
-from widemargin.export._c._precision import feature_weights
+from widemargin.export._c._precision import feature_weights, gap_scale, takes_gaps, width_after
 from widemargin.export._c._text import literal
 from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
 
@@ -130,6 +130,8 @@ def _dense_similarity(layout: Layout) -> str:
         gap = f"{here} - {shift}{entry}"
         if feature_weights(kernel) is not None:
             gap = f"({gap})\n                * ${{name}}_weights[{feature}]"
+        elif gap_scale(kernel) != 1:
+            gap = f"({gap})\n                * {literal(gap_scale(kernel), layout.sums)}"
         square = "gap < 0 ? -gap : gap" if isinstance(kernel, Laplacian) else "gap * gap"
         terms = f"            const $wide gap = {gap};\n            sum += {square};\n"
     return (
@@ -148,12 +150,16 @@ def _sparse_similarity(layout: Layout) -> tuple[str, str, str]:
     there = "${name}_basis[entry]"
     if layout.quantized:
         there = f"{literal(layout.basis_scale, layout.sums)} * (${{wide}}){there}"
-    common, each = "", "here * there"
+    if takes_gaps(layout.model):
+        return _sparse_gaps(layout, there)
+    common, each, scale = "", "here * there", ""
+    if gap_scale(kernel) != 1:
+        scale = f"{literal(gap_scale(kernel), layout.sums)} * "
     if isinstance(kernel, Laplacian):
-        common = "x[feature] < 0 ? -x[feature] : x[feature]"
+        common = "here < 0 ? -here : here"
         each = "(here < there ? there - here : here - there) - (here < 0 ? -here : here)"
     elif isinstance(kernel, RBF):
-        common = "${to_wide}x[feature] * x[feature]"
+        common = "here * here"
         each = "there * (there - 2 * here)"
     # Rounding may leave a distance just below zero, of which the exponential is not for us.
     clip = "        if (sum < 0) sum = 0;\n" if common else ""
@@ -161,19 +167,42 @@ def _sparse_similarity(layout: Layout) -> tuple[str, str, str]:
     if common:
         variables += f"    {_counter(layout.model.n_features)} feature;\n    $wide alone = 0;\n"
         before = (
-            "    for (feature = 0; feature < ${macro}_N_FEATURES; ++feature)\n"
-            f"        alone += {common};\n"
+            "    for (feature = 0; feature < ${macro}_N_FEATURES; ++feature) {\n"
+            f"        const $wide here = {scale}${{to_wide}}x[feature];\n"
+            f"        alone += {common};\n    }}\n"
         )
     similarity = (
         f"        $wide sum = {'alone' if common else '0'}, kernel;\n"
         "        for (entry = ${name}_starts[vector];\n"
         "             entry < ${name}_starts[vector + 1]; ++entry) {\n"
-        "            const $wide here = x[${name}_features[entry]];\n"
-        f"            const $wide there = {there};\n"
+        f"            const $wide here = {scale}x[${{name}}_features[entry]];\n"
+        f"            const $wide there = {scale}{there};\n"
         f"            sum += {each};\n        }}\n{clip}"
         f"        kernel = {_value_of_sum(layout)};\n"
     )
     return variables, before, similarity
+
+
+def _sparse_gaps(layout: Layout, there: str) -> tuple[str, str, str]:
+    """Return variables and the kernel value of one vector, by its gap from the row everywhere."""
+    variables = f"    uint32_t entry;\n    {_counter(layout.model.n_features)} feature;\n"
+    scale = ""
+    if gap_scale(layout.kernel) != 1:
+        scale = f"            gap *= {literal(gap_scale(layout.kernel), layout.sums)};\n"
+    size = "gap < 0 ? -gap : gap" if isinstance(layout.kernel, Laplacian) else "gap * gap"
+    similarity = (
+        "        $wide sum = 0, kernel;\n"
+        "        entry = ${name}_starts[vector];\n"
+        "        for (feature = 0; feature < ${macro}_N_FEATURES; ++feature) {\n"
+        "            $wide gap = x[feature];\n"
+        "            if (entry < ${name}_starts[vector + 1]\n"
+        "                    && ${name}_features[entry] == (uint32_t)feature) {\n"
+        f"                gap -= {there};\n"
+        "                ++entry;\n            }\n"
+        f"{scale}            sum += {size};\n        }}\n"
+        f"        kernel = {_value_of_sum(layout)};\n"
+    )
+    return variables, "", similarity
 
 
 def _value_of_sum(layout: Layout) -> str:
@@ -185,4 +214,4 @@ def _value_of_sum(layout: Layout) -> str:
     if isinstance(kernel, AdaptiveRBF):
         return "${name}_exp(-${name}_widths[vector] * sum)"
     assert isinstance(kernel, (RBF, Laplacian))
-    return f"${{name}}_exp({literal(-kernel.gamma, layout.sums)} * sum)"
+    return f"${{name}}_exp({literal(-width_after(kernel), layout.sums)} * sum)"

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 import widemargin
+from widemargin._probes import keeps_digits
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._readout import add_readout, output_types
 from widemargin.export._onnx._scores import Precisions, add_scores
 from widemargin.kernels import Precomputed
-from widemargin.models import SINGLE_PRECISION_LOSS, KernelExpansion, Model
+from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -121,9 +122,8 @@ def least_precisions(model: Model, dtype: np.dtype[Any]) -> Precisions:
         return _DOUBLE
     rows = model.probes().astype(np.float32)
     exact = model.scores(rows.astype(np.float64))
-    allowed = SINGLE_PRECISION_LOSS * np.abs(exact).max(initial=0.0)
     for precisions in _MIXED[:-1]:
-        if np.abs(_evaluated(model, rows, precisions) - exact).max(initial=0.0) <= allowed:
+        if keeps_digits(_evaluated(model, rows, precisions), exact):
             return precisions
     return _MIXED[-1]
 

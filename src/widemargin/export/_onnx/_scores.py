@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin._probes import middle_of
 from widemargin.export._onnx._graph import Graph, import_onnx
+from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed, Sigmoid
 from widemargin.models import KernelExpansion, LinearMap, Model
 
@@ -70,7 +72,10 @@ def _add_kernel_values(
         widths = kernel.widths.astype(np.float64)
         exponents = _add_rbf_exponents(graph, rows, basis, widths, kernel.metric, inside)
     elif isinstance(kernel, Laplacian):
-        exponents = _add_laplacian_exponents(graph, rows, basis, kernel.gamma, inside)
+        scale = scale_before(kernel.gamma, 1)
+        seen, seen_basis = _add_seen(graph, rows, basis, scale, None, inside)
+        factor = np.array(-kernel.gamma / scale)
+        exponents = _add_sums_of_gaps(graph, seen, seen_basis, "Abs", factor, inside)
     else:
         raise TypeError(f"There is no ONNX graph for the kernel {kernel!r}.")
     return graph.add("Exp", graph.cast(exponents, inside, outside))
@@ -79,50 +84,79 @@ def _add_kernel_values(
 def _add_rbf_exponents(
     graph: Graph, rows: str, basis: Array, widths: Array, metric: Array | None, dtype: Any
 ) -> str:
-    """Add ``-t_j |(x - b_j) metric|^2`` for the widths t as one product.
+    """Add ``-t_j |(x - b_j) metric|^2`` for the widths t.
 
-    With z and v the row and the vector, both seen from a common origin and in the metric, it is
-    ``(z, |z|^2) . (2 t v, -t) - t |v|^2``.
+    What single precision loses by products is measured; where double precision loses by them,
+    differences are taken.
     """
-    origin, vectors = _from_origin(basis)
+    scale = scale_before(float(widths.max()), 2)
+    seen, vectors = _add_seen(graph, rows, basis, scale, metric, dtype)
+    widths = widths / scale / scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = widths * np.einsum("ij,ij->i", vectors, vectors)
+    if np.dtype(dtype) == np.float64 and not norms.max() <= LARGEST_NORM:
+        return _add_sums_of_gaps(graph, seen, vectors, "Square", -widths, dtype)
+    return _add_products(graph, seen, vectors, widths, norms, dtype)
+
+
+def _add_seen(
+    graph: Graph, rows: str, basis: Array, scale: float, metric: Array | None, dtype: Any
+) -> tuple[str, Array]:
+    """Add rows as seen from amid the vectors, scaled and in the metric; return vectors likewise."""
+    origin = middle_of(basis)
     seen = graph.add("Sub", rows, graph.constant("origin", origin, dtype))
-    if metric is not None:
-        operator = "Mul" if metric.ndim == 1 else "MatMul"
-        seen = graph.add(operator, seen, graph.constant("metric", metric, dtype))
-        wide = metric.astype(np.float64)
-        vectors = vectors * wide if metric.ndim == 1 else vectors @ wide
+    vectors = basis - origin
+    if metric is None and scale == 1:
+        return seen, vectors
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # Rounded first: rows and vectors must go by the same metric.
+        metric = scale * (np.array(1.0) if metric is None else metric.astype(np.float64))
+        metric = metric.astype(dtype).astype(np.float64)
+        vectors = vectors @ metric if metric.ndim == 2 else vectors * metric
+    operator = "MatMul" if metric.ndim == 2 else "Mul"
+    return graph.add(operator, seen, graph.constant("metric", metric, dtype)), vectors
+
+
+def _add_products(
+    graph: Graph, seen: str, vectors: Array, widths: Array, norms: Array, dtype: Any
+) -> str:
+    """Add ``-t_j |z - v_j|^2`` as one product, ``(z, |z|^2) . (2 t v, -t) - t |v|^2``."""
     extended = graph.add("Concat", seen, graph.sum_of_squares(seen), axis=1)
-    factors = np.vstack([2.0 * widths * vectors.T, -widths])
-    norms = -widths * np.einsum("ij,ij->i", vectors, vectors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        factors = np.vstack([2.0 * widths * vectors.T, -widths])
     exponents = graph.add(
         "Gemm",
         extended,
         graph.constant("basis", factors, dtype),
-        graph.constant("norms", norms, dtype),
+        graph.constant("norms", -norms, dtype),
     )
     return graph.add("Min", exponents, graph.constant("zero", 0.0, dtype))
 
 
-def _add_laplacian_exponents(
-    graph: Graph, rows: str, basis: Array, gamma: float, dtype: Any
+def _add_sums_of_gaps(
+    graph: Graph, seen: str, vectors: Array, of_gap: str, factors: Array, dtype: Any
 ) -> str:
-    """Add ``-gamma |x - b|_1``, a feature after the other.
+    """Add the sums of the sizes, or the squares, of all gaps between row and vector, times factors.
 
-    All at once would take a tensor of (batch, n_basis, n_features).
+    A feature is taken after the other: all at once would take a tensor of (batch, n_basis,
+    n_features).
     """
     helper = import_onnx().helper
-    origin, vectors = _from_origin(basis)
-    centred = graph.add("Sub", rows, graph.constant("origin", origin, dtype))
-    scaled = graph.add("Mul", centred, graph.constant("gamma", gamma, dtype))
-    sums = graph.add("ReduceSum", scaled, graph.axis(1), keepdims=1)
-    start = graph.add("Mul", sums, graph.constant("zeros", np.zeros((1, len(vectors))), dtype))
-    columns = graph.add("Unsqueeze", graph.add("Transpose", scaled), graph.axis(2))
+    batch = graph.add("Gather", graph.add("Shape", seen), graph.axis(0))
+    shape = graph.add("Concat", batch, graph.constant("one", [1], np.int64), axis=0)
+    zeros = graph.constant("zeros", np.zeros((1, len(vectors))), dtype)
+    start = graph.add("Expand", zeros, shape)
+    columns = graph.add("Unsqueeze", graph.add("Transpose", seen), graph.axis(2))
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    step = {
+        "Abs": helper.make_node("Abs", ["gap"], ["term"]),
+        "Square": helper.make_node("Mul", ["gap", "gap"], ["term"]),
+    }
     body = helper.make_graph(
         [
-            helper.make_node("Sub", ["column", "entries"], ["difference"]),
-            helper.make_node("Abs", ["difference"], ["distance"]),
-            helper.make_node("Sub", ["sum_before", "distance"], ["sum_after"]),
+            helper.make_node("Sub", ["column", "entries"], ["gap"]),
+            step[of_gap],
+            helper.make_node("Add", ["sum_before", "term"], ["sum_after"]),
         ],
         "one_feature",
         [
@@ -132,17 +166,9 @@ def _add_laplacian_exponents(
         ],
         [helper.make_tensor_value_info("sum_after", element, [None, len(vectors)])],
     )
-    entries = graph.constant("basis", gamma * vectors.T, dtype)
-    return graph.add("Scan", start, columns, entries, body=body, num_scan_inputs=2)
-
-
-def _from_origin(basis: Array) -> tuple[Array, Array]:
-    """Return an origin amid the vectors, and the vectors as seen from there.
-
-    The origin is a float32 number, so that float32 rows close to it are moved without rounding.
-    """
-    origin = np.median(basis, axis=0).astype(np.float32).astype(np.float64)
-    return origin, basis - origin
+    entries = graph.constant("basis", vectors.T, dtype)
+    sums = graph.add("Scan", start, columns, entries, body=body, num_scan_inputs=2)
+    return graph.add("Mul", sums, graph.constant("factors", factors, dtype))
 
 
 def _dense(basis: Any) -> Array:
