@@ -269,6 +269,15 @@ class BasisColumns:
         factor = self._factor[: self.n_basis, : self.n_basis]
         return np.vstack([intercept[None, :][: self.n_constant], factor.T @ coef])
 
+    def projection(self, left: Rows, diagonal: Array, coef: Array) -> Array:
+        """Return the part of B that stands for an expansion in vectors outside the basis.
+
+        The nearest in the norm of the kernel. Of vectors that ``extend`` passed over it is nearly
+        all; parameters are those of ``extend``.
+        """
+        coordinates, _, _ = self._locate(left, diagonal)
+        return (coordinates * self._column_signs()).T @ coef  # type: ignore[no-any-return]
+
     def _values(self, rows: Rows, vectors: Rows, dtype: npt.DTypeLike) -> Array:
         """Return kernel values for columns of a dtype, at least as precise."""
         if self._densely and sp.issparse(vectors):
