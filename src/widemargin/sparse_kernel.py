@@ -503,9 +503,9 @@ callable, default="rbf"
             )
         else:
             what = (
-                f"where about {100 * excess:.2g} % of the objective could still be gained, as it "
-                "does where kernel values are very large. Scale X, lower gamma, degree or C, or "
-                "raise max_iter."
+                f"where about {100 * min(excess, 1.0):.2g} % of the objective could still be "
+                "gained, as it does where kernel values are very large. Scale X, lower gamma, "
+                "degree or C, or raise max_iter."
             )
         warnings.warn(
             f"The last solve stopped {what}",

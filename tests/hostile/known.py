@@ -153,48 +153,6 @@ KNOWN: list[Known] = [
         ),
     ),
     Known(
-        "sparse_machines_divide_by_zero",
-        "Products of features beyond 1e20 or so make NumPy warn of divisions and casts in the "
-        "growth of a basis, instead of an error that says what to do.",
-        ("fit",),
-        "RuntimeWarning: (divide by zero|invalid value|overflow)",
-        Problem(
-            "SparseKernelClassifier",
-            Data(seed=6105, n_rows=4, n_features=1, scale=1e24),
-            {"kernel": "linear", "random_state": 986},
-        ),
-        lambda problem: problem.data.magnitude[0] > 1e15,
-    ),
-    Known(
-        "warm_start_drops_vectors",
-        "A warm start puts vectors back in the order of all machines together, and leaves out some "
-        "that are nearly expressed by others, with their coefficients: it ends worse than before.",
-        ("a_warm_start_finds_no_worse_machine",),
-        "AssertionError",
-        Problem(
-            "SparseKernelClassifier",
-            Data(
-                seed=6188,
-                n_rows=53,
-                n_features=9,
-                n_classes=5,
-                mixed_scales=True,
-                weights="some_zero",
-            ),
-            {
-                "max_basis": 18,
-                "C": 9435.66024245805,
-                "kernel": "precomputed",
-                "basis": "per_class",
-                "n_candidates": 5,
-                "tol": 0.0,
-                "random_state": 972,
-            },
-            6188,
-        ),
-        lambda problem: problem.estimator == "SparseKernelClassifier",
-    ),
-    Known(
         "interrupt_while_rows_are_kept",
         "Ctrl-C at the very end of a batch, while its rows are put away, leaves patterns without "
         "rows: every prediction is an IndexError from then on.",
