@@ -617,12 +617,13 @@ TEST("a curvature that leaves nothing of the 1 on the diagonal is factorised all
   // Columns that are multiples of one another but for a share below rounding.
   constexpr std::size_t rows = 200, columns = 12;
   Random random(18);
-  Padded<double> features(rows, columns, 0, random, -1, 1);
+  Padded<double> drawn(rows, columns, 0, random, -1, 1);
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = 1; j < columns; ++j) {
-      features(i, j) = (1.0 + static_cast<double>(j)) * features(i, 0) + 1e-9 * features(i, j);
+      drawn(i, j) = (1.0 + static_cast<double>(j)) * drawn(i, 0) + 1e-9 * drawn(i, j);
     }
   }
+  const Padded<double>& features = drawn;
   const Padded<double> candidates(rows, 2, 0, random, -1, 1), gradient(rows, 1, 0, random, -1, 1);
   const Padded<double> residual(columns, 1, 0, random, -1, 1);
   const Numbers overlap = {1, 0, 0, 1};
