@@ -89,13 +89,29 @@ void add_weighted_gram(const std::array<Matrix<const T>, Blocks>& blocks, RowInd
 // Calls fill(gram, matrix) to sum a Gram matrix and lay out what is to be factorised, and
 // factorises the leading part. Rounding error of the sums, relative to the largest, may exceed the
 // 1 on the diagonal: where the factorisation fails, the sums are taken again in double precision.
+// Where they are so large that even this fails, the diagonal is raised by as small a share of it as
+// makes up for the rounding error. What is factorised then curves a little more than the objective.
 template <class T, class Fill>
 void factorise(std::size_t columns, double* matrix, std::size_t stride, const Blas& blas,
                const Fill& fill) {
   fill(std::vector<T>(stride * stride, T(0)), matrix);
   if (blas.cholesky(columns, matrix, stride)) return;
+  const auto lay_out = [&] { fill(std::vector<double>(stride * stride, 0.0), matrix); };
   if constexpr (!std::is_same_v<T, double>) {
-    fill(std::vector<double>(stride * stride, 0.0), matrix);
+    lay_out();
+    if (blas.cholesky(columns, matrix, stride)) return;
+  }
+  lay_out();
+  const std::vector<double> summed(matrix, matrix + columns * stride);
+  bool finite = true;
+  for (std::size_t i = 0; i < columns; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) finite = finite && std::isfinite(summed[i * stride + j]);
+  }
+  // A diagonal that is raised by `columns` times itself exceeds the rest of its row.
+  const double most = 1e3 * static_cast<double>(columns);
+  for (double share = 1e-15; finite && share <= most; share *= 10.0) {
+    std::copy(summed.begin(), summed.end(), matrix);
+    for (std::size_t j = 0; j < columns; ++j) matrix[j * stride + j] *= 1.0 + share;
     if (blas.cholesky(columns, matrix, stride)) return;
   }
   throw std::runtime_error(

@@ -613,6 +613,48 @@ TEST("a large curvature on fewer rows than columns is factorised in float as in 
   }
 }
 
+TEST("a curvature that leaves nothing of the 1 on the diagonal is factorised all the same") {
+  // Columns that are multiples of one another but for a share below rounding.
+  constexpr std::size_t rows = 200, columns = 12;
+  Random random(18);
+  Padded<double> drawn(rows, columns, 0, random, -1, 1);
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 1; j < columns; ++j) {
+      drawn(i, j) = (1.0 + static_cast<double>(j)) * drawn(i, 0) + 1e-9 * drawn(i, j);
+    }
+  }
+  const Padded<double>& features = drawn;
+  const Padded<double> candidates(rows, 2, 0, random, -1, 1), gradient(rows, 1, 0, random, -1, 1);
+  const Padded<double> residual(columns, 1, 0, random, -1, 1);
+  const Numbers overlap = {1, 0, 0, 1};
+  const Indices chosen = [] {
+    Indices all(rows);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }();
+  for (const double h : {1e12, 1e16, 1e20, 1e30, 1e60}) {
+    const Case where("curvature " + std::to_string(h));
+    const Numbers curvature(rows, h);
+    const Matrix<const double> column = contiguous(curvature.data(), rows, 1);
+    Numbers factor(columns * columns), slope(2), bend(4);
+    curvature_factors<double>(features.view(), chosen, column, 0.01, factor.data(),
+                              reference_blas(), 1);
+    candidate_model<double>({features.view(), candidates.view(), gradient.view(), column,
+                             contiguous(overlap.data(), 2, 2), residual.view()},
+                            chosen, slope.data(), bend.data(), reference_blas(), 1);
+    for (const double entry : joined({factor, slope, bend})) CHECK(std::isfinite(entry));
+    // The factor is that of a matrix near the one that was meant.
+    for (std::size_t j = 0; j < columns; ++j) {
+      double squared = 0.0, meant = 1.0;
+      for (std::size_t i = 0; i <= j; ++i) {
+        squared += factor[j * columns + i] * factor[j * columns + i];
+      }
+      for (std::size_t i = 0; i < rows; ++i) meant += h * features(i, j) * features(i, j);
+      CHECK_NEAR(squared / meant, 1.0, 1e-9);
+    }
+  }
+}
+
 TEST("curvature_factors says so where the curvature is no number") {
   const Problem<double, WestonWatkins> problem({}, {300, 6, 4}, Random(13));
   Padded<double> curvature = random_curvature<double>(300, 4);

@@ -94,3 +94,26 @@ def merge(
             intercept[number] = own_intercept[0]
         stages.append((coef, intercept))
     return indices[first[order]], stacked[first[order]], stages
+
+
+def order_of_choice(
+    stages: list[tuple[Array, Array]], coef: Array, machine: int
+) -> npt.NDArray[np.intp]:
+    """Return the places of one machine's vectors in the merged ones, in the order it chose them.
+
+    In another order, some of them may look like duplicates of those before.
+
+    Parameters
+    ----------
+    stages : list of (coef, intercept)
+        As ``merge`` returns them.
+    coef : ndarray of shape (n_basis,)
+        The coefficients of the machine; those of the other machines' vectors are zero.
+    machine : int
+    """
+    n_without = np.zeros(len(coef), dtype=np.intp)  # stages
+    for stage, _ in stages:
+        n_without += 1
+        n_without[: len(stage)] -= stage[:, machine] != 0
+    places = np.flatnonzero(coef)
+    return places[np.argsort(n_without[places], kind="stable")]

@@ -43,6 +43,10 @@ _NEAR_TIE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-6}
 _FIRST_CAPACITY = 64
 _PRECISE_ROWS = 2048  # fewer rows have columns of their own precision from the start
 _REFINED_AT_ONCE = 4096  # rows
+# Of kernel values: larger ones may overflow single precision once they are weighted and summed.
+_LARGEST_SINGLE = 1e25
+# The same for double precision, where sums of them are squared too.
+_LARGEST_DOUBLE = 1e200
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,10 @@ class BasisColumns:
         self.n_constant = int(fit_intercept)
         self.n_columns = self.n_constant
         self.indices: Indices = np.empty(0, dtype=np.intp)
-        self.diagonal = kernel.diagonal(rows)
-        self._precision = np.dtype(np.float64 if kernel.wants_double else rows.dtype)
+        self.diagonal = _checked_diagonal(kernel, rows)
+        large = bool(np.abs(self.diagonal).max(initial=0.0) > _LARGEST_SINGLE)
+        wants_double = kernel.wants_double or large
+        self._precision = np.dtype(np.float64 if wants_double else rows.dtype)
         # Sparse rows then have the values, and so the choices, of dense ones.
         self._densely = kernel.native() is not None and computes_densely(rows)
         self._max_basis = max_basis
@@ -135,7 +141,8 @@ class BasisColumns:
         capacity = min(max_basis, _FIRST_CAPACITY)
         self._factor = np.zeros((capacity, capacity))  # L, lower triangular
         self._signs = np.empty(0)  # S, of the vectors
-        dtype = np.float32 if rows.shape[0] > _PRECISE_ROWS else self._precision
+        roughly = rows.shape[0] > _PRECISE_ROWS and not large
+        dtype = np.float32 if roughly else self._precision
         self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
         self.features[:, : self.n_constant] = 1.0
 
@@ -269,6 +276,15 @@ class BasisColumns:
         factor = self._factor[: self.n_basis, : self.n_basis]
         return np.vstack([intercept[None, :][: self.n_constant], factor.T @ coef])
 
+    def projection(self, left: Rows, diagonal: Array, coef: Array) -> Array:
+        """Return the part of B that stands for an expansion in vectors outside the basis.
+
+        The nearest in the norm of the kernel. Of vectors that ``extend`` passed over it is nearly
+        all; parameters are those of ``extend``.
+        """
+        coordinates, _, _ = self._locate(left, diagonal)
+        return (coordinates * self._column_signs()).T @ coef  # type: ignore[no-any-return]
+
     def _values(self, rows: Rows, vectors: Rows, dtype: npt.DTypeLike) -> Array:
         """Return kernel values for columns of a dtype, at least as precise."""
         if self._densely and sp.issparse(vectors):
@@ -342,6 +358,20 @@ class BasisColumns:
         features = np.empty((self.features.shape[0], self.n_constant + larger), self.features.dtype)
         features[:, : self.n_columns] = self.features[:, : self.n_columns]
         self.features = features
+
+
+def _checked_diagonal(kernel: Kernel, rows: Rows) -> Array:
+    """Return the kernel value of each row with itself; refuse what cannot be computed with."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        diagonal = kernel.diagonal(rows)
+        largest = np.abs(diagonal).max(initial=0.0)
+    if not largest <= _LARGEST_DOUBLE:
+        raise ValueError(
+            f"Rows of X have kernel values of up to {largest:.1e} with themselves, and those above "
+            f"{_LARGEST_DOUBLE:.0e} are beyond what can be computed with. Scale the features, by "
+            "sklearn.preprocessing.StandardScaler say, or lower gamma or degree."
+        )
+    return diagonal
 
 
 def _solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:

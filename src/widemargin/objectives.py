@@ -24,6 +24,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _FACTOR_BYTES = 256 << 20  # above this, one preconditioner serves all outputs
 _GRAM_PRODUCTS = 4e9  # multiply-adds of Gram matrices in one native call
+_NO_COMMON_PART = 1e-3  # of a gradient: less may be the rounding error of many rows
 _NEGLIGIBLE_CURVATURE = 0.01  # share of the largest: smaller ones are left out of preconditioners
 
 
@@ -176,6 +177,9 @@ class BasisObjective:
         Where the loss compares outputs, it is flat when all of them move together, and there the
         Hessian is that of the regulariser: the identity. The blocks know nothing of it, and
         without these lines conjugate gradients take four times as many products to find out.
+
+        Of very large columns, rounding error of that part is more than the whole solution of the
+        rest, and is left out.
         """
         out = np.empty_like(right)
         if not self._loss.compares_outputs:
@@ -183,6 +187,9 @@ class BasisObjective:
             return out
         together = right.mean(axis=1, keepdims=True)
         _native.precondition(factors, right - together, out, self.n_threads)
+        size = np.linalg.norm(right, axis=1, keepdims=True)
+        lost = np.finfo(np.float64).eps * size > np.linalg.norm(out, axis=1, keepdims=True)
+        together[lost & (np.abs(together) < _NO_COMMON_PART * size)] = 0.0
         out += together - out.mean(axis=1, keepdims=True)
         return out
 

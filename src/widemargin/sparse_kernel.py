@@ -20,7 +20,7 @@ from widemargin._fitting import (
 )
 from widemargin._kernel_machine import KernelMachine
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn
-from widemargin._machines import Grown, Problem, merge, two_as_one
+from widemargin._machines import Grown, Problem, merge, order_of_choice, two_as_one
 from widemargin._parameters import (
     check_choice,
     check_flag,
@@ -503,9 +503,9 @@ callable, default="rbf"
             )
         else:
             what = (
-                f"where about {100 * excess:.2g} % of the objective could still be gained, as it "
-                "does where kernel values are very large. Scale X, lower gamma, degree or C, or "
-                "raise max_iter."
+                f"where about {100 * min(excess, 1.0):.2g} % of the objective could still be "
+                "gained, as it does where kernel values are very large. Scale X, lower gamma, "
+                "degree or C, or raise max_iter."
             )
         warnings.warn(
             f"The last solve stopped {what}",
@@ -694,7 +694,10 @@ callable, default="rbf"
             return None
         names = ("classes_", "n_features_in_", "basis_", "basis_indices_", "dual_coef_")
         previous = {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
-        return previous | {"feature_names_in_": getattr(self, "feature_names_in_", None)}
+        return previous | {
+            "feature_names_in_": getattr(self, "feature_names_in_", None),
+            "stages": self._stages,
+        }
 
     def _check_same_problem(self, previous: dict[str, Any] | None) -> None:
         if previous is None:
@@ -730,7 +733,7 @@ callable, default="rbf"
         places = np.arange(len(indices))
         if self.basis == "per_class":
             coef, intercept = coef[:, [machine]], intercept[[machine]]
-            places = np.flatnonzero(coef[:, 0])
+            places = order_of_choice(previous["stages"], coef[:, 0], machine)
             coef, vectors, indices = coef[places], vectors[places], indices[places]
         elif coef.shape[1] == 1:
             # The two columns of a two-class problem are opposite at the optimum.
@@ -751,4 +754,7 @@ callable, default="rbf"
                 # No rows of this data: known by their place in the old basis, as -1, -2, ...
                 indices = -1 - places
         kept = basis.extend(vectors, indices, left, diagonal)
-        return basis.column_coefficients(coef[kept], intercept)
+        start = basis.column_coefficients(coef[kept], intercept)
+        if kept.all():
+            return start
+        return start + basis.projection(left[~kept], diagonal[~kept], coef[~kept])

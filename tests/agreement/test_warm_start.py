@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
+from widemargin.solvers.greedy import GreedyNewton
 
 GAMMA = 0.4
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -169,3 +170,53 @@ def test_a_different_problem_is_refused_and_nothing_is_lost(change, three_classe
     with pytest.raises(ValueError, match="warm_start=False"):
         machine.fit(*others[change])
     assert_array_equal(machine.decision_function(data), scores)
+
+
+def nearly_dependent(seed):
+    """Return the kernel matrix of features of very unlike scale, and classes."""
+    rng = np.random.RandomState(seed)
+    X = rng.randn(53, 9) * 10.0 ** rng.uniform(-3, 3, 9)
+    return X @ X.T, rng.randint(5, size=53)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_vectors_return_in_the_order_their_own_machine_chose_them(seed):
+    K, y = nearly_dependent(seed)
+    settings = {"kernel": "precomputed", "basis": "per_class", "n_candidates": 5, "C": 1e4}
+    machine = warm_machine(18, **settings).fit(K, y)
+    before, sizes = machine.objective_, np.count_nonzero(machine.dual_coef_, axis=0)
+    machine.fit(K, y)
+    assert machine.objective_ <= before * (1 + 1e-4)
+    assert (np.count_nonzero(machine.dual_coef_, axis=0) >= sizes).all()
+
+
+@every_form
+def test_a_vector_that_has_become_a_duplicate_leaves_its_coefficients_to_the_others(
+    form, monkeypatch, three_classes
+):
+    X, y = three_classes
+    machine = warm_machine(12, C=2.0).fit(form(X), y)
+    vectors, flat = dense(machine.basis_), 1e-6  # a kernel of which fewer vectors span as much
+    chosen = CLASS_LOSSES["weston_watkins"]()
+    before = objective(
+        chosen,
+        chosen.encode(y, 3),
+        np.full(len(y), 2.0),
+        rbf_kernel(X, vectors, gamma=flat),
+        rbf_kernel(vectors, gamma=flat),
+        machine.dual_coef_,
+        machine.intercept_,
+    )
+    starts = []
+    begin = GreedyNewton.init
+
+    def watched(solver, problem, weights, coefficients):
+        starts.append((problem.basis.n_basis, coefficients, problem.scores(coefficients)))
+        starts.append(problem.value(*starts[0][1:]))
+        return begin(solver, problem, weights, coefficients)
+
+    monkeypatch.setattr(GreedyNewton, "init", watched)
+    machine.set_params(gamma=flat).fit(form(X), y)
+    (n_basis, *_), value = starts
+    assert n_basis < 12
+    assert value == pytest.approx(before, rel=1e-2)

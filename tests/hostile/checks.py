@@ -22,6 +22,7 @@ LEAST = 1e-36  # of scores: below, single precision has few digits or none
 REFUSALS = [
     (r"single precision|too large for float32", lambda problem: is_extreme(problem)),
     (r"returned NaN or infinity", lambda problem: is_extreme(problem)),
+    (r"beyond what can be computed with", lambda problem: is_extreme(problem)),
     (r"row\(s\), fewer than the", lambda problem: problem.data.weights != "none"),
     (r"more vectors than there are rows", lambda problem: problem.has("cv")),
     (

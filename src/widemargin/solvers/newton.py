@@ -135,7 +135,10 @@ class JointNewton:
         slope = np.vdot(residual, ahead)
         for _ in range(self.max_products):
             curved = objective.hessian_product(scores, at, direction)
-            size = slope / np.vdot(direction, curved)
+            bend = np.vdot(direction, curved)
+            if not 0.0 < slope < np.inf or not 0.0 < bend < np.inf:
+                break  # all of it is rounding error, as next to very large columns
+            size = slope / bend
             step += size * direction
             residual -= size * curved
             if np.linalg.norm(residual) <= goal:
