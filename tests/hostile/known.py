@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hostile.problems import RBF, Data, Problem
+from hostile.problems import Problem
 
 
 @dataclass(frozen=True)

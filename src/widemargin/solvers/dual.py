@@ -68,8 +68,8 @@ class CalledRows:
             self._where = np.zeros(len(self._where), dtype=np.intp)
             return
         kept = self._where[slots]
-        stack = sp.vstack if sp.issparse(rows) else np.concatenate
-        stacked = stack([self._rows[kept], rows])
+        stack: Any = sp.vstack if sp.issparse(rows) else np.concatenate
+        stacked: Rows = stack([self._rows[kept], rows])
         self._put_away(
             stacked.tocsr() if sp.issparse(stacked) else stacked,
             np.concatenate([self._diagonal[kept], batch_diagonal]),
