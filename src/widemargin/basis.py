@@ -283,7 +283,8 @@ class BasisColumns:
         all; parameters are those of ``extend``.
         """
         coordinates, _, _ = self._locate(left, diagonal)
-        return (coordinates * self._column_signs()).T @ coef  # type: ignore[no-any-return]
+        part: Array = (coordinates * self._column_signs()).T @ coef
+        return part
 
     def _values(self, rows: Rows, vectors: Rows, dtype: npt.DTypeLike) -> Array:
         """Return kernel values for columns of a dtype, at least as precise."""

@@ -108,5 +108,5 @@ def fit_compressed(X, y):
 @pytest.mark.parametrize("fit", [fit_shared, fit_per_class, fit_poly, fit_warm, fit_compressed])
 def test_values_beyond_all_computing_are_refused(fit):
     X, y = three_clouds(60)
-    with pytest.raises(ValueError, match="beyond what can be computed with.*Scale the features"):
+    with pytest.raises(ValueError, match=r"beyond what can be computed with.*Scale the features"):
         fit(1e120 * X, y)
