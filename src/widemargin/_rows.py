@@ -53,7 +53,7 @@ def validated_data(
     except (ValueError, TypeError) as error:
         not_numbers = isinstance(error, TypeError) or "could not convert" in str(error)
         reason = describe_text(X) if not_numbers else None
-        if reason is None and labels:
+        if reason is None and labels and labels[0] is not None:
             reason = describe_missing(labels[0])
         if reason is None:
             raise

@@ -48,10 +48,8 @@ Array: TypeAlias = npt.NDArray[Any]
 _BASES = ("shared", "per_class", "learned")
 _METRICS = ("auto", "none", "diagonal", "full")
 _SOLVERS = ("auto", "projection", "adam")
-_OF_LEARNED = (
-    *("metric", "solver", "learn_iter"),
-    *("early_stopping", "validation_fraction", "n_iter_no_change"),
-)
+# Not those that go with early_stopping, which have no use without it whatever the basis is.
+_OF_LEARNED = ("metric", "solver", "learn_iter", "early_stopping")
 _OF_CHOSEN = ("n_candidates",)
 
 

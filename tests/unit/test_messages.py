@@ -157,8 +157,6 @@ class TestSettingsWithoutUse:
         ("solver", "adam"),
         ("learn_iter", 5),
         ("early_stopping", True),
-        ("validation_fraction", 0.2),
-        ("n_iter_no_change", 3),
     )
 
     @pytest.mark.parametrize("basis", ["shared", "per_class"])
