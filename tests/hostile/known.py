@@ -202,4 +202,17 @@ KNOWN: list[Known] = [
         "IndexError",
         None,
     ),
+    Known(
+        "curvature_that_is_not_finite",
+        "With a linear kernel of features of 1e7 a Cholesky factor fails by rounding alone: a "
+        "RuntimeError that speaks of numbers that are not finite, where all are.",
+        ("weights_are_repetitions", "fit", "dense_rows_are_csr_rows", "float32_is_near_float64"),
+        "RuntimeError: the curvature",
+        Problem(
+            "SparseKernelClassifier",
+            Data(seed=2956721122, n_rows=21, n_features=9, n_classes=2, scale=1e7),
+            {"kernel": "linear", "tol": 0.1, "random_state": 484, "n_jobs": 2},
+            2956721122,
+        ),
+    ),
 ]
