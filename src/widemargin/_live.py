@@ -55,6 +55,8 @@ class LiveScores(ABC):
         Coefficients are averaged over so many moments; infinity is those of the last one.
         """
         self._follow()
+        if len(self._coef) == 0:  # nothing was ever learned
+            return np.zeros((rows.shape[0], self._n_outputs), dtype=rows.dtype)
         sums = self._sums(rows, n_threads)
         scores = sums[:, : self._n_outputs]
         if self._averages:

@@ -249,7 +249,7 @@ class TestInfiniteC:
 
     def test_mira_without_a_cap_passes_rows_that_it_cannot_put_right(self):
         rows = np.vstack([np.zeros((3, 4)), X])  # of the linear kernel, zeros score zero
-        free = KernelMIRA(C=np.inf, kernel="linear", shuffle=False)
+        free = KernelMIRA(C=np.inf, kernel="linear", shuffle=False, fit_intercept=False)
         free.fit(rows, np.concatenate([[0, 1, 2], y]))
         assert np.isfinite(free.dual_coef_).all()
         assert (free.basis_indices_ >= 3).all()
