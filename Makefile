@@ -54,7 +54,7 @@ test-native: $(VENV)/.extra-test
 	  $(BIN)/ctest --test-dir $(SANITIZE) --output-on-failure --no-tests=error
 
 test-python: $(VENV)/.extra-test
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest --numprocesses 2 $(PYTEST)
 
 test-oldest: $(OLDEST)/.package
 	@$(OLDEST)/bin/python -m pytest --numprocesses 2 $(PYTEST)

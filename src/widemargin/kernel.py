@@ -365,7 +365,7 @@ callable, default="rbf"
 
     def _warn_of(self, machine: DualMachine, attributes: dict[str, Any], rows: Rows) -> None:
         reason, gap = attributes["stop_reason_"], attributes["gap_"]
-        lowest = _lowest_eigenvalue(machine.kernel, rows, attributes["basis_indices_"])
+        lowest = _lowest_eigenvalue(machine, rows, attributes["basis_indices_"])
         if lowest < -_INDEFINITE:
             self._warn(
                 "The kernel is not positive semi-definite: among the support patterns its matrix "
@@ -549,11 +549,12 @@ def _rounding_of_losses(machine: DualMachine, rows: Rows, attributes: dict[str, 
     return float(0.3 * np.finfo(np.float32).eps * reach * terms)
 
 
-def _lowest_eigenvalue(kernel: Kernel, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
+def _lowest_eigenvalue(machine: DualMachine, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
     """Return the lowest eigenvalue of the kernel matrix of some rows, relative to the largest."""
+    kernel = machine.kernel
     if kernel.is_positive or len(indices) == 0:
         return 0.0
     some = indices[:: max(1, len(indices) // _PROBED_PATTERNS)][:_PROBED_PATTERNS]
     values = kernel.block(rows[some], kernel.select(rows, some)).astype(np.float64)
-    each = np.linalg.eigvalsh((values + values.T) / 2)
+    each = np.linalg.eigvalsh((values + values.T) / 2 + machine.offset)
     return float(each[0] / max(abs(each[-1]), abs(each[0]), np.finfo(np.float64).tiny))

@@ -107,7 +107,7 @@ def far_from(request, rng):
     return fitted
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:max_basis")
 @pytest.mark.parametrize("basis", ["shared", "per_class"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_probabilities_of_far_rows_are_numbers(basis, dtype, far_from):
@@ -122,7 +122,7 @@ def test_probabilities_of_far_rows_are_numbers(basis, dtype, far_from):
     assert_array_equal(probabilities[np.arange(len(far)), predicted], best)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:max_basis")
 @pytest.mark.parametrize("basis", ["shared", "per_class"])
 def test_logarithms_of_the_probabilities_of_far_rows_are_numbers(basis, far_from):
     machine, far = far_from(basis, np.float64)

@@ -221,6 +221,7 @@ def test_full_sigmoid_machines_say_that_the_kernel_is_indefinite(solver, loss, c
     machine = KernelClassifier(
         solver=solver, loss=loss, kernel="sigmoid", coef0=coef0, max_seconds=20, random_state=0
     )
+    machine.set_params(fit_intercept=False)
     with pytest.warns(UserWarning, match="not positive semi-definite"):
         machine.fit(X, y)
     assert machine.stop_reason_ != "max_seconds"

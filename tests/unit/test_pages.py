@@ -179,7 +179,7 @@ def test_parameters_that_a_page_gives_are_there(name):
     known = {each for member in callables for each in parameters_of(member)}
     text = FENCE.sub("", text_of(name))
     given = re.findall(r"`(?:\w+\()?([a-zA-Z_]\w*)=[^`]*`", text)
-    assert {each for each in given if each[0].islower()} <= known | {"tau", "certify"}
+    assert {each for each in given if each[0].islower()} <= known | {"tau", "certify", "options"}
 
 
 def parameters_of(member):
