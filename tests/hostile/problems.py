@@ -284,7 +284,11 @@ OPTIONS = {
     "max_iter": _one_of(1, 5, plain=0.8),
     "max_seconds": lambda rng, problem: SECONDS,
     "metric": _only_learned(_one_of("none", "diagonal", "full", plain=0.3)),
-    "n_candidates": _one_of(1, 5, "all", plain=0.5),
+    "n_candidates": lambda rng, problem: (
+        DEFAULT
+        if problem.option("basis") == "learned"
+        else _one_of(1, 5, "all", plain=0.5)(rng, problem)
+    ),
     "n_iter_no_change": _only_learned(_one_of(1, 3, plain=0.7)),
     "n_jobs": _n_jobs,
     "one_standard_error": _one_of(False, plain=0.6),
