@@ -15,6 +15,7 @@ import numpy as np
 from hostile.data import generator
 from hostile.kernel_values import dense, kernel_values
 from hostile.problems import Problem
+from widemargin.kernels import Polynomial, Sigmoid
 
 LEAST = 1e-36  # of scores: below, single precision has few digits or none
 
@@ -36,6 +37,14 @@ def is_extreme(problem):
     """Return whether values of kernels may leave what single precision holds."""
     largest, smallest = problem.data.magnitude
     return not (smallest > 1e-6 and largest < 1e6)
+
+
+def is_indefinite(problem):
+    """Return whether the kernel is not positive semi-definite: its regulariser is one near it."""
+    kernel = problem.option("kernel")
+    if isinstance(kernel, str):
+        return kernel == "sigmoid" or (kernel == "poly" and problem.option("coef0") < 0)
+    return isinstance(kernel, Sigmoid) or (isinstance(kernel, Polynomial) and kernel.coef0 < 0)
 
 
 @dataclass(frozen=True)

@@ -313,7 +313,7 @@ def an_interrupted_fit_leaves_what_was_there(monkeypatch, problem):
         return original(self, X, y, sample_weight)
 
     monkeypatch.setattr(problem.kind, "fit", half)
-    monkeypatch.setattr(hostile.interruptions, "_moment", lambda case, work: 0.02)
+    monkeypatch.setattr(hostile.interruptions, "_moment", lambda case, work: 0.004)
 
 
 @defect(LONG_STREAM)
@@ -328,7 +328,7 @@ def an_interrupted_stream_goes_on(monkeypatch, problem):
             raise
 
     monkeypatch.setattr(problem.kind, "partial_fit", partial_fit)
-    monkeypatch.setattr(hostile.interruptions, "_moment", lambda case, work: 0.02)
+    monkeypatch.setattr(hostile.interruptions, "_moment", lambda case, work: 0.004)
 
 
 def test_every_invariant_has_a_defect_to_notice():

@@ -28,7 +28,7 @@ import widemargin
 
 TOP = Path(__file__).parents[2]
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/*.md")])
-NOT_RUN = {}  # page: number of fences
+NOT_RUN = {"docs/model_files.md": 2}  # page: number of fences
 NAMES = [page.relative_to(TOP).as_posix() for page in PAGES]
 
 FENCE = re.compile(
