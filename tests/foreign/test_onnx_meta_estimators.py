@@ -304,7 +304,8 @@ def test_skl2onnx_is_still_wrong(wrapper):
     }
     model = WRONG[wrapper][0](others.get(wrapper, LogisticRegression()))
     model.fit(X, np.where(y == 4, -1, 1))
-    with pytest.raises(AssertionError):
+    # The oldest versions cannot convert all of these at all.
+    with pytest.raises((AssertionError, ValueError)):
         assert_same(model, X)
 
 
