@@ -314,7 +314,7 @@ def test_refuses_labels_that_do_not_pass():
     with pytest.raises(ValueError, match="up to 16777216 only"):
         converted(vote(MACHINES["hinge"]).fit(X, y + 2**24), X)
     # The oldest versions refuse these labels in words of their own.
-    with pytest.raises(ValueError, match="up to 2147483647 only|out of range"):
+    with pytest.raises(ValueError, match=r"up to 2147483647 only|out of range"):
         converted(calibrated(MACHINES["hinge"]).fit(X, y + 2**31), X)
     assert_same(calibrated(MACHINES["hinge"]).fit(X, y + 2**24), X)
 
