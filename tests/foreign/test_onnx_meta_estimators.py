@@ -304,8 +304,11 @@ def test_skl2onnx_is_still_wrong(wrapper):
     }
     model = WRONG[wrapper][0](others.get(wrapper, LogisticRegression()))
     model.fit(X, np.where(y == 4, -1, 1))
-    # The oldest versions cannot convert all of these at all.
-    with pytest.raises((AssertionError, ValueError)):
+    try:
+        converted(model, X)
+    except ValueError as error:
+        pytest.skip(f"this version of skl2onnx does not convert it at all: {str(error)[:80]}")
+    with pytest.raises(AssertionError):
         assert_same(model, X)
 
 
