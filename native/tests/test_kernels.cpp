@@ -290,6 +290,9 @@ TEST("gamma 1e24 with features of 1e-12, and the like, neither over- nor underfl
       const Padded<In> rows(50, 3, 1, random, -size, size), basis(6, 3, 0, random, -size, size);
       check_both<T>(RbfKernel{1 / (size * size)}, rows, basis, kTolerance * epsilon<T>());
       check_both<T>(LaplacianKernel{1 / size}, rows, basis, kTolerance * epsilon<T>());
+      check_both<T>(PolynomialKernel{1 / (size * size), 1.0, 2}, rows, basis,
+                    20 * kTolerance * epsilon<T>());
+      check_both<T>(SigmoidKernel{1 / (size * size), -0.5}, rows, basis, kTolerance * epsilon<T>());
     }
   });
 }

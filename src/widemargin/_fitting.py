@@ -20,16 +20,12 @@ except ImportError:
 
 
 __all__ = [
-    "FRAMES_TO_CALLER",
     "LAST_GOOD",
     "CallbackSupportMixin",
     "FitProgress",
     "Interrupted",
     "all_or_nothing",
 ]
-
-#: Frames between the body of a guarded ``fit`` and who called it, for ``warnings.warn``.
-FRAMES_TO_CALLER = 3 if hasattr(CallbackSupportMixin, "set_callbacks") else 2
 
 _LEAST_PAUSE = 0.05  # seconds between two lines that are printed
 

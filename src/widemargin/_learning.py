@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -12,8 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
-from widemargin._fitting import FRAMES_TO_CALLER
 from widemargin._machines import Problem, two_as_one
+from widemargin._system.warnings import warn_user
 from widemargin.kernels import Kernel, Rows
 from widemargin.solvers.learned_basis import (
     Hooks,
@@ -220,11 +219,10 @@ def _each_once(
 
 def _warn_if_all_equal(working: WorkingRows) -> None:
     if working.all_equal:
-        warnings.warn(
+        warn_user(
             "All rows of X are equal, so that only the frequencies of the classes could be "
             "learned. Check X, and its scale.",
             UserWarning,
-            stacklevel=4 + FRAMES_TO_CALLER,
         )
 
 
@@ -325,11 +323,10 @@ def _without_twins(state: LearnedState, fit_intercept: bool) -> LearnedState:
     constant = state.coefficients[: int(fit_intercept)]
     coef = np.zeros((len(first), state.coefficients.shape[1]))
     np.add.at(coef, first, state.coefficients[int(fit_intercept) :])
-    warnings.warn(
+    warn_user(
         f"{len(first) - len(keep)} of {len(first)} units met others while they moved, and were "
         "merged with them. A smaller max_basis may do as well.",
         UserWarning,
-        stacklevel=4 + FRAMES_TO_CALLER,
     )
     kept = replace(units, centres=units.centres[keep], log_widths=units.log_widths[keep])
     return replace(state, units=kept, coefficients=np.vstack([constant, coef[keep]]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from widemargin._fitting import FRAMES_TO_CALLER
+from widemargin._system.warnings import warn_user
 from widemargin.kernels import Rows
 
 
@@ -144,12 +143,11 @@ def check_kernel_matrix(K: Rows) -> None:
         for start in range(0, K.shape[0], 1024)
     )
     if K.diagonal().min() < 0 or asymmetry > 1e-4 * abs(K).max():
-        warnings.warn(
+        warn_user(
             "The precomputed matrix is no kernel matrix: that is symmetric, with no negative "
             f"diagonal. Its diagonal goes down to {K.diagonal().min():.3g}, and entries (i, j) and "
             f"(j, i) differ by up to {asymmetry:.3g}. Only columns of chosen rows are used.",
             UserWarning,
-            stacklevel=3 + FRAMES_TO_CALLER,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from widemargin._fitting import FRAMES_TO_CALLER
+from widemargin._system.warnings import warn_user
 from widemargin.kernels import Rows
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -53,11 +52,10 @@ def make_splits(
     weighed = np.flatnonzero(weights > 0)
     if cv is None or isinstance(cv, (int, np.integer)):
         if groups is not None:
-            warnings.warn(
+            warn_user(
                 f"cv={cv} makes folds without a look at groups, so that rows of a group are on "
                 "both sides. Pass a splitter that goes by them, such as cv=GroupKFold().",
                 UserWarning,
-                stacklevel=2 + FRAMES_TO_CALLER,
             )
         folds = _folds(cv, labels[weighed], classes, seed)
         parts = folds.split(np.empty((len(weighed), 0)), labels[weighed])
@@ -101,11 +99,10 @@ def _folds(cv: Any, labels: npt.NDArray[np.intp], classes: Array, seed: int) -> 
             "each have one. Lower cv, leave the class out, or pass splits of your own as cv."
         )
     if fewest < wanted:
-        warnings.warn(
+        warn_user(
             f"Class {label} has {fewest} rows, so that there are {fewest} folds instead of "
             f"{wanted}. Set cv={fewest} to say that this is meant.",
             UserWarning,
-            stacklevel=3 + FRAMES_TO_CALLER,
         )
     return StratifiedKFold(min(wanted, fewest), shuffle=True, random_state=seed)
 

@@ -8,7 +8,6 @@ learn a row. Few rows at a time are predicted by the machine itself (:mod:`widem
 from __future__ import annotations
 
 import functools
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from threading import Lock
@@ -27,6 +26,7 @@ from widemargin._machines import two_as_one
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._rows import canonical_rows, rows_like, validated_data
 from widemargin._support import SupportAttributes
+from widemargin._system.warnings import warn_user
 from widemargin._threads import thread_count
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
@@ -262,11 +262,10 @@ class DualClassifier(SupportAttributes, KernelMachine):
     def _begin(self, rows: Rows) -> Stream:
         named = isinstance(self.kernel, str) and self.kernel != "linear"
         if named and self.gamma == "scale" and rows.shape[0] == 1:
-            warnings.warn(
+            warn_user(
                 "gamma='scale' is taken from the first call of partial_fit, which has one row. "
                 "Give gamma a number, or 'auto', or begin with a batch.",
                 UserWarning,
-                stacklevel=4,
             )
         machine = self._make_machine(self._make_kernel(rows), rows)
         return self._stream_of(machine, rows[:0], 0)

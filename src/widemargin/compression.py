@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import dataclass
 from itertools import combinations
@@ -24,6 +23,7 @@ from widemargin._base import BaseMachine
 from widemargin._machines import Grown, Problem
 from widemargin._parameters import check_choice, check_flag, check_integer, check_jobs, check_real
 from widemargin._rows import canonical_rows, validated_data
+from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
 from widemargin.kernels import (
@@ -159,11 +159,10 @@ def compress(
     own = _kernel_for(full.machine, kernel, gamma, rows)
     labels, weights = _validate_labels(rows, y, sample_weight, full.attributes["classes_"])
     if max_basis >= full.n_vectors:
-        warnings.warn(
+        warn_user(
             f"The machine has {full.n_vectors} vectors, so that max_basis={max_basis} saves "
             "nothing.",
             UserWarning,
-            stacklevel=2,
         )
     before = np.asarray(estimator.predict(X))
     machine = SparseKernelClassifier(
@@ -393,11 +392,10 @@ def _grow(
         stages = state.stages[-len(grown.expansions) :]
         scores = [objective.scores(stage.coefficients) for stage in stages[:-1]]
     if not state.converged:
-        warnings.warn(
+        warn_user(
             f"The last solve stopped at a relative gradient of {stages[-1].gradient:.1e}. Lower C, "
             "check the scale of X, or pass float64 data.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return grown, [*scores, state.scores]
 

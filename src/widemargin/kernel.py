@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -12,10 +11,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin._fitting import FRAMES_TO_CALLER, FitProgress, Interrupted, all_or_nothing
+from widemargin._fitting import FitProgress, Interrupted, all_or_nothing
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._rows import rows_like
 from widemargin._streams import DualClassifier, Stream
+from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import RBF, Kernel, Laplacian, Rows
 from widemargin.solvers.cutting_plane import CuttingPlane
@@ -31,7 +31,7 @@ SOLVERS: dict[str, type[DualSolver]] = {
 
 _GAP_SHARE = 0.01  # of the objective, that the gap may be at the most where tol is None
 _PROBED_PATTERNS = 200
-_NOISY = 1e-3  # of the dual, that rounding of kernel values may change
+_NOISY = 1e-3  # of an objective, that rounding of kernel values may change
 _INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no rounding error
 
 
@@ -367,7 +367,7 @@ callable, default="rbf"
         reason, gap = attributes["stop_reason_"], attributes["gap_"]
         lowest = _lowest_eigenvalue(machine, rows, attributes["basis_indices_"])
         if lowest < -_INDEFINITE:
-            self._warn(
+            warn_user(
                 "The kernel is not positive semi-definite: among the support patterns its matrix "
                 f"has an eigenvalue of {lowest:.2g} times the largest. The machine is a point that "
                 "no step improves, which need not be the best one, and gap_ bounds nothing.",
@@ -375,17 +375,18 @@ callable, default="rbf"
             )
         noise = _rounding_noise(machine.kernel, rows, attributes)
         of_losses = _rounding_of_losses(machine, rows, attributes)
+        primal = attributes["objective_"]
         is_noisy = noise > _NOISY * abs(attributes["dual_objective_"])
-        if is_noisy or (gap < np.inf and of_losses > self._gap_limit(attributes["objective_"])):
+        if is_noisy or (gap < np.inf and of_losses > min(_NOISY * primal, self._gap_limit(primal))):
             noise += of_losses
-            self._warn(
+            warn_user(
                 "Kernel values are of single precision, and here so large that rounding alone may "
                 f"change the objective by about {noise:.2g}, so that gap_ says too little. Scale "
                 "the features, for example by sklearn.preprocessing.StandardScaler, or lower C.",
                 ConvergenceWarning,
             )
         if attributes["model_"].n_basis == 0:
-            self._warn(
+            warn_user(
                 "The machine has no support pattern: all scores are zero. Lower tau, or check "
                 "the weights.",
                 ConvergenceWarning,
@@ -396,28 +397,24 @@ callable, default="rbf"
             else f"at a duality gap of {gap:.3g}"
         )
         if reason == "max_seconds":
-            self._warn(
+            warn_user(
                 f"The fit was ended by max_seconds={self.max_seconds:g}, {reached}. The machine "
                 "is the one it had come to.",
                 ConvergenceWarning,
             )
         elif reason == "epochs" and not self._is_online():
-            self._warn(
+            warn_user(
                 f"The fit ended after epochs={self.epochs}, {reached}. Raise epochs, or leave it "
                 "at None.",
                 ConvergenceWarning,
             )
         elif reason == "stuck" and lowest >= -_INDEFINITE:
             limit = self._gap_limit(attributes["objective_"])
-            self._warn(
+            warn_user(
                 f"The fit ended {reached}, where {limit:.3g} was asked for: no step gains "
                 "anything that rounding does not undo. Raise tol, lower C, or scale the features.",
                 ConvergenceWarning,
             )
-
-    @staticmethod
-    def _warn(message: str, category: type[Warning]) -> None:
-        warnings.warn(message, category, stacklevel=3 + FRAMES_TO_CALLER)
 
     def _is_online(self) -> bool:
         return isinstance(self.solver, LaRank) or self.solver == LaRank.name

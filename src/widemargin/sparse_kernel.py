@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Any, Self, TypeAlias
@@ -13,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from widemargin._fitting import (
-    FRAMES_TO_CALLER,
     FitProgress,
     Interrupted,
     all_or_nothing,
@@ -28,6 +26,7 @@ from widemargin._parameters import (
     check_real,
 )
 from widemargin._rows import rows_like, same_rows
+from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
 from widemargin.kernels import (
@@ -331,12 +330,11 @@ callable, default="rbf"
         self._check_same_problem(previous)
         n_rows = np.count_nonzero(weights)
         if previous is None and self.max_basis > n_rows:
-            warnings.warn(
+            warn_user(
                 f"max_basis={self.max_basis} is more than the {n_rows} rows to learn from, so that "
                 "the machine may keep them all: there are never more vectors than rows. Lower "
                 "max_basis for a machine that is smaller than its data.",
                 UserWarning,
-                stacklevel=1 + FRAMES_TO_CALLER,
             )
         rng = check_random_state(self.random_state)
         data = (X, y, sample_weight)  # for callbacks that score
@@ -445,14 +443,13 @@ callable, default="rbf"
             machine = self._fitted_copy(self._learned_attributes(last_good()))
             raise Interrupted(self, machine) from stop
         if learned.state.stopped_because == "not_finite":
-            warnings.warn(
+            warn_user(
                 "The objective or its gradient was not finite on the way, and the machine is the "
                 "last one before. Check the scale of X, or lower C.",
                 ConvergenceWarning,
-                stacklevel=2 + FRAMES_TO_CALLER,
             )
         if not learned.state.converged:
-            self._warn_not_converged(learned.state.gradient, frames=2)
+            self._warn_not_converged(learned.state.gradient)
         return progress, self._learned_attributes(learned)
 
     def _learned_attributes(self, learned: Learned) -> dict[str, Any]:
@@ -492,7 +489,7 @@ callable, default="rbf"
             )
         return kernel, np.asarray(previous["basis_"], dtype=np.float64)
 
-    def _warn_not_converged(self, gradient: float, frames: int, excess: float = 0.0) -> None:
+    def _warn_not_converged(self, gradient: float, excess: float = 0.0) -> None:
         if gradient > self.gradient_tol:
             what = (
                 f"at a relative gradient of {gradient:.1e} where "
@@ -505,11 +502,7 @@ callable, default="rbf"
                 "gained, as it does where kernel values are very large. Scale X, lower gamma, "
                 "degree or C, or raise max_iter."
             )
-        warnings.warn(
-            f"The last solve stopped {what}",
-            ConvergenceWarning,
-            stacklevel=1 + frames + FRAMES_TO_CALLER,
-        )
+        warn_user(f"The last solve stopped {what}", ConvergenceWarning)
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield the scores at each size on the way, from the first round to the end.
@@ -639,21 +632,19 @@ callable, default="rbf"
             after_round=lambda: progress.end_round(attributes_so_far, standing),
         )
         if not state.converged:
-            self._warn_not_converged(state.stages[-1].gradient, frames=3, excess=state.excess)
+            self._warn_not_converged(state.stages[-1].gradient, state.excess)
         if basis.takes_no_row:
-            warnings.warn(
+            warn_user(
                 "No row of X can be a basis vector: all of them have a kernel value of zero with "
                 "themselves. So only the frequencies of the classes could be learned. Take a "
                 "positive semi-definite kernel, and check X.",
                 UserWarning,
-                stacklevel=3 + FRAMES_TO_CALLER,
             )
         elif basis.sees_one_row:
-            warnings.warn(
+            warn_user(
                 "The kernel sees all rows of X as equal, so that only the frequencies of the "
                 "classes could be learned. Check X, its scale, and gamma.",
                 UserWarning,
-                stacklevel=3 + FRAMES_TO_CALLER,
             )
         return Grown.of(basis, state)
 

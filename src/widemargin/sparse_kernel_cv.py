@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base import BaseMachine
-from widemargin._fitting import FRAMES_TO_CALLER, FitProgress, all_or_nothing
+from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._parameters import (
     check_choice,
     check_flag,
@@ -33,6 +33,7 @@ from widemargin._search import (
     starting_gamma,
 )
 from widemargin._splits import make_splits
+from widemargin._system.warnings import warn_user
 from widemargin.kernels import Rows
 from widemargin.losses import Loss
 from widemargin.readouts import Readout
@@ -261,7 +262,7 @@ stop_reason_ :
             self.__dict__.update(_fit_of(final))
             progress.end_round(lambda: {}, lambda: f"last fit, {self.n_basis_} vectors")
             for message in told:
-                warnings.warn(message, stacklevel=1 + FRAMES_TO_CALLER)
+                warn_user(message)
         progress.end(lambda: {})
         return self
 

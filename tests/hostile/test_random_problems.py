@@ -5,6 +5,7 @@
 """
 
 import os
+import random
 import secrets
 import sys
 import threading
@@ -35,7 +36,10 @@ def pytest_generate_tests(metafunc):
     if seed is not None:
         seeds = [seed]
     elif count is not None:
-        seeds = [secrets.randbelow(1 << 32) for _ in range(count)]
+        # Processes of one run agree on the problems.
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex()
+        draw = random.Random(run)
+        seeds = [draw.randrange(1 << 32) for _ in range(count)]
     else:
         seeds = range(FIXED)
     metafunc.parametrize("seed", seeds)

@@ -24,17 +24,19 @@ struct LinearKernel {
   void finish(T*, std::size_t, const VectorCode<T>&) const {}
 };
 
+// (gamma x.b + coef0)^degree. Coordinates are scaled by sqrt(gamma) first, here and below, so that
+// neither products nor squares over- or underflow on the way.
 struct PolynomialKernel {
   double gamma;
   double coef0;
   int degree;
   static constexpr bool is_distance = false;
   static constexpr bool sums_products = true;
-  double scale() const { return 1.0; }
+  double scale() const { return std::sqrt(gamma); }
   template <class T>
   void finish(T* sums, std::size_t count, const VectorCode<T>&) const {
     for (std::size_t j = 0; j < count; ++j) {
-      double base = gamma * static_cast<double>(sums[j]) + coef0, power = 1.0;
+      double base = static_cast<double>(sums[j]) + coef0, power = 1.0;
       for (int left = degree; left > 0; left /= 2, base *= base) {
         if (left % 2 == 1) power *= base;
       }
@@ -49,18 +51,17 @@ struct SigmoidKernel {
   double coef0;
   static constexpr bool is_distance = false;
   static constexpr bool sums_products = true;
-  double scale() const { return 1.0; }
+  double scale() const { return std::sqrt(gamma); }
   template <class T>
   void finish(T* sums, std::size_t count, const VectorCode<T>& code) const {
     for (std::size_t j = 0; j < count; ++j) {
-      sums[j] = static_cast<T>(gamma * static_cast<double>(sums[j]) + coef0);
+      sums[j] = static_cast<T>(static_cast<double>(sums[j]) + coef0);
     }
     code.tanh_of(sums, count);
   }
 };
 
-// exp(-gamma |x - b|^2). Coordinates are scaled by sqrt(gamma) first, so no square over- or
-// underflows on the way.
+// exp(-gamma |x - b|^2)
 struct RbfKernel {
   double gamma;
   static constexpr bool is_distance = true;
