@@ -73,6 +73,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     """An estimator that has a ``model_``, and says how its scores are read."""
 
     model_: Model
+    readout_: Readout
     classes_: Array
     n_features_in_: int
     basis_indices_: npt.NDArray[np.intp]
@@ -121,8 +122,8 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
                 f"model_ must be a widemargin.models.KernelExpansion, got {type(model).__name__}."
             )
         n_features = getattr(self, "n_features_in_", model.n_features)
-        if hasattr(self, "classes_"):
-            n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
+        if hasattr(self, "readout_"):
+            n_outputs = self.readout_.n_outputs
             if (model.n_features, model.n_outputs) != (n_features, n_outputs):
                 raise ValueError(
                     f"model_ must be of {n_features} features and {n_outputs} scores, got one of "
@@ -139,13 +140,28 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickles of versions in which these were stored beside the model.
         super().__setstate__({name: state[name] for name in state if name not in MODEL_PARTS})
+        if "model_" in state and "readout_" not in state:
+            self.readout_ = self._readout_of_old_files()
 
-    @abstractmethod
-    def _readout(self) -> Readout:
-        """Return how the scores of ``model_`` are read."""
+    def _readout_of_old_files(self) -> Readout:
+        """Return ``readout_`` for files and pickles that were written before there was one."""
+        return Readout.of_classes(self.classes_)
 
     def _check_gives_probabilities(self) -> None:
         """Raise AttributeError, with a way out, where scores do not become probabilities."""
+        gives = self._would_give_probabilities()
+        if "readout_" in self.__dict__:
+            gives = self.readout_.link is not None
+        if not gives:
+            raise AttributeError(self._why_no_probabilities())
+
+    def _would_give_probabilities(self) -> bool:
+        """Whether a fit with these parameters would."""
+        return False
+
+    @abstractmethod
+    def _why_no_probabilities(self) -> str:
+        """Say why scores do not become probabilities, and what to do."""
 
     def compile(
         self, dtype: str = "float32", n_jobs: int | None = 1, *, check: bool = True
@@ -170,7 +186,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         return CompiledPredictor(
             self.model_,
-            self._readout(),
+            self.readout_,
             dtype=dtype,
             n_jobs=n_jobs,
             check=check,
@@ -191,7 +207,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
             For two classes, positive scores speak for ``classes_[1]``.
         """
         scores = self._scores(X)
-        return self._readout().decision(scores)
+        return self.readout_.decision(scores)
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row.
@@ -203,10 +219,12 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
+        y : ndarray of shape (n_samples,), or (n_samples, n_labels) of 0 and 1 for multi-label
         """
-        best = self._best(self._validate_rows(X))
-        return self._readout().labels_of(best)
+        rows = self._validate_rows(X)
+        if self.readout_.kind == "multilabel":
+            return self.readout_.indicators(self._scores_of(rows))
+        return self.readout_.labels_of(self._best(rows))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
@@ -240,7 +258,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         # In double: in single precision a probability near 1 would be 1.
         scores = self._scores(X).astype(np.float64, copy=False)
-        return self._readout().log_probabilities(scores)
+        return self.readout_.log_probabilities(scores)
 
     def _scores(self, X: Any) -> Array:
         return self._scores_of(self._validate_rows(X))

@@ -21,6 +21,7 @@ from widemargin._parameters import (
     check_verbose,
 )
 from widemargin._rows import canonical_rows, check_kernel_matrix, validated_data
+from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.kernels import (
     KERNEL_NAMES,
     Kernel,
@@ -92,21 +93,15 @@ class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # unty
             weights=weights,
         )
 
-    def _validate_training_data(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Rows, npt.NDArray[np.intp], Array, Array]:
-        """Return rows, class numbers, weights, and these times C; sets classes_."""
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Return what is learned from; sets classes_."""
         X, y = validated_data(self, X, y, reset=True)
         if self._is_precomputed():
             check_kernel_matrix(X)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "Classification needs at least 2 classes in y, got only 1 class: "
-                f"{self.classes_[0]!r}."
-            )
-        weights, each = self._row_weights(X, labels, sample_weight, y)
-        return canonical_rows(X), labels, weights, each
+        targets = ClassTargets.of(y)
+        self.classes_ = targets.classes
+        weights, caps = self._row_weights(X, targets.numbers, sample_weight, y)
+        return TrainingRows(canonical_rows(X), targets, weights, caps)
 
     def _row_weights(
         self,

@@ -304,17 +304,18 @@ def starting_gamma(
     """Return ``factor`` times the gamma that "scale" stands for on these rows."""
     if factor == 1:
         return "scale"
-    rows, labels, counts, each = machine._validate_training_data(X, y, weights)
+    data = machine._validate_training_data(X, y, weights)
+    rows = data.rows
     if machine.basis != "learned":
-        kernel: Any = as_kernel("rbf", rows, gamma="scale", weights=counts)
+        kernel: Any = as_kernel("rbf", rows, gamma="scale", weights=data.weights)
         return float(factor * kernel.gamma)
     parameters = machine.get_params(deep=False) | {"n_threads": 1}
     settings = LearnSettings(**{part.name: parameters[part.name] for part in fields(LearnSettings)})
-    used = np.flatnonzero(each > 0)
+    used = np.flatnonzero(data.caps > 0)
     metric = settings.metric_for(rows.shape[1])
-    working = WorkingRows(dense_rows(rows)[used], each[used], metric)
+    working = WorkingRows(dense_rows(rows)[used], data.caps[used], metric)
     rng = check_random_state(machine.random_state)
-    units = start_units(working, labels[used], machine.max_basis, rng)
+    units = start_units(working, data.targets.numbers[used], machine.max_basis, rng)
     squared_unit = working.scale[0] ** 2 if metric == "none" else 1.0  # of distances
     gamma = float(factor * units.weights[0] ** 2 / squared_unit)
     if not 0.0 < gamma < np.inf:

@@ -133,7 +133,7 @@ def _parameter_names(kind: Any) -> tuple[str, ...]:
 @functools.cache
 def _names_of_the_past(kind: Any) -> tuple[str, ...]:
     """Return attributes that a further row makes untrue; model_ first, as it stands for all."""
-    return "model_", *sorted(kind._fitted_names - {"classes_"})
+    return "model_", *sorted(kind._fitted_names - {"classes_", "readout_"})
 
 
 def _learns_row_by_row(estimator: DualClassifier) -> None:
@@ -386,6 +386,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
                     f"{self.classes_[0]!r}. Say which there will be: partial_fit(X, y, "
                     "classes=[...])."
                 )
+            self.readout_ = Readout.of_classes(self.classes_)
             return
         announced = np.unique(column_or_1d(classes))
         if begun and not np.array_equal(announced, self.classes_):
@@ -395,6 +396,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
         if len(announced) < 2:
             raise ValueError(f"classes must name at least 2 classes, got {announced}.")
         self.classes_ = announced
+        self.readout_ = Readout.of_classes(announced)
 
     def _numbers_of(self, y: Array) -> npt.NDArray[np.intp]:
         labels = np.searchsorted(self.classes_, y)
@@ -441,6 +443,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
         )
         return {
             "model_": model,
+            "readout_": Readout.of_classes(self.classes_),
             "basis_indices_": indices,
             "_patterns": {
                 "labels": supports.labels,
@@ -494,11 +497,8 @@ class DualClassifier(SupportAttributes, KernelMachine):
         del state["_stream"]
         return state
 
-    def _readout(self) -> Readout:
-        return Readout(self.classes_, kind="binary" if len(self.classes_) == 2 else "multiclass")
-
-    def _check_gives_probabilities(self) -> None:
-        raise AttributeError(
+    def _why_no_probabilities(self) -> str:
+        return (
             f"{type(self).__name__} gives scores, not probabilities. Wrap it in "
             "sklearn.calibration.CalibratedClassifierCV."
         )

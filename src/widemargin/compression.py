@@ -221,7 +221,7 @@ class _Full:
         """Return what is to be fitted, of shape (n_rows, n_outputs)."""
         if isinstance(self.machine, BaseMachine):
             scores = self.machine.model_.scores(rows, n_threads, dtype=np.float64)
-            readout = self.machine._readout()
+            readout = self.machine.readout_
             # The result has a softmax, and this is what it makes the same probabilities of.
             rest = readout.link == "one_against_rest" and readout.kind == "multiclass"
             return np.ascontiguousarray(log_expit(scores) if rest else scores)
@@ -259,7 +259,7 @@ def _full_machine(estimator: Any) -> _Full:
                 f"{type(estimator).__name__} is linear and has no vectors: there is nothing to "
                 "compress."
             )
-        if machine._readout().kind == "multilabel":
+        if machine.readout_.kind == "multilabel":
             raise ValueError("compress takes machines of classes, not of labels.")
         return _Full(machine, model.n_basis, _settings_of(machine), attributes)
     settings = {name: getattr(estimator, name) for name in ("C", "class_weight")}

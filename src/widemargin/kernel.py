@@ -174,6 +174,8 @@ callable, default="rbf"
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
         read from it; to change them, put another one in its place.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
 
     See Also
     --------
@@ -212,7 +214,7 @@ callable, default="rbf"
         {
             *("_patterns", "basis_", "basis_indices_", "classes_", "dual_coef_", "dual_objective_"),
             *("gap_", "history_", "intercept_", "n_basis_", "n_iter_", "n_kernel_evaluations_"),
-            *("n_support_vectors_", "objective_", "stop_reason_"),
+            *("n_support_vectors_", "objective_", "readout_", "stop_reason_"),
         }
     )
 
@@ -280,12 +282,13 @@ callable, default="rbf"
         self._check_parameters()
         self._check_budget_has_a_use()
         previous = self._previous_fit()
-        rows, labels, weights, caps = self._validate_training_data(X, y, sample_weight)
+        data = self._validate_training_data(X, y, sample_weight)
+        rows = data.rows
         self.__dict__.pop("_stream", None)
         rng = check_random_state(self.random_state)
         with one_blas_thread():
-            machine = self._make_machine(self._make_kernel(rows, weights), rows)
-            machine.use_batch(rows, labels, caps)
+            machine = self._make_machine(self._make_kernel(rows, data.weights), rows)
+            machine.use_batch(rows, data.targets.numbers, data.caps)
             self._start_from(previous, machine, rows)
             attributes = self._solve(machine, rows, rng, (X, y, sample_weight))
         self._warn_of(machine, attributes, rows)

@@ -29,6 +29,7 @@ class _OnlineClassifier(DualClassifier):
         {
             *("_patterns", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
             *("intercept_", "n_basis_", "n_iter_", "n_kernel_evaluations_", "n_mistakes_"),
+            "readout_",
         }
     )
 
@@ -60,13 +61,14 @@ class _OnlineClassifier(DualClassifier):
         self : object
         """
         self._check_parameters()
-        rows, labels, weights, caps = self._validate_training_data(X, y, sample_weight)
+        data = self._validate_training_data(X, y, sample_weight)
+        rows, caps = data.rows, data.caps
         self.__dict__.pop("_stream", None)
         rng = check_random_state(self.random_state)
         progress = FitProgress(self, self.epochs, X, y, sample_weight)
         with one_blas_thread():
-            machine = self._make_machine(self._make_kernel(rows, weights), rows)
-            machine.use_batch(rows, labels, caps)
+            machine = self._make_machine(self._make_kernel(rows, data.weights), rows)
+            machine.use_batch(rows, data.targets.numbers, caps)
             learner = self._make_learner(machine, rng.randint(1 << 31), 0)
             history: dict[str, list[float]] = {}
 
@@ -258,6 +260,8 @@ callable, default="rbf"
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
         read from it; to change them, put another one in its place.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
 
     References
     ----------
@@ -434,6 +438,8 @@ callable, default="rbf"
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
         read from it; to change them, put another one in its place.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
 
     References
     ----------

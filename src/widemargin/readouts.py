@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["multiclass", "binary", "multilabel"]
 Link: TypeAlias = Literal["softmax", "one_against_rest"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Readout:
     """What the scores of a model say.
 
@@ -48,6 +48,20 @@ class Readout:
             )
         if self.kind == "multilabel" and self.link == "softmax":
             raise ValueError("Labels that do not exclude one another have no softmax.")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Readout):
+            return NotImplemented
+        same = (self.kind, self.link) == (other.kind, other.link)
+        return same and np.array_equal(self.classes, other.classes)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.link, len(self.classes)))
+
+    @classmethod
+    def of_classes(cls, classes: Array, link: Link | None = None) -> Readout:
+        """Return the readout of a machine that tells classes apart: two by one score."""
+        return cls(classes, kind="binary" if len(classes) == 2 else "multiclass", link=link)
 
     @property
     def n_outputs(self) -> int:

@@ -29,11 +29,11 @@ from widemargin._rows import rows_like, same_rows
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
+from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
     Kernel,
-    Rows,
     auto_gamma,
 )
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
@@ -215,6 +215,8 @@ callable, default="rbf"
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
         read from it; to change them, put another one in its place.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
 
     See Also
     --------
@@ -248,7 +250,7 @@ callable, default="rbf"
     _fitted_names = frozenset(
         {
             *("_stages", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
-            *("intercept_", "n_basis_", "n_iter_", "objective_", "stop_reason_"),
+            *("intercept_", "n_basis_", "n_iter_", "objective_", "readout_", "stop_reason_"),
         }
     )
 
@@ -326,9 +328,9 @@ callable, default="rbf"
         self._check_parameters()
         self._check_settings_of_basis()
         previous = self._previous_fit()
-        rows, labels, counts, weights = self._validate_training_data(X, y, sample_weight)
+        training = self._validate_training_data(X, y, sample_weight)
         self._check_same_problem(previous)
-        n_rows = np.count_nonzero(weights)
+        n_rows = np.count_nonzero(training.caps)
         if previous is None and self.max_basis > n_rows:
             warn_user(
                 f"max_basis={self.max_basis} is more than the {n_rows} rows to learn from, so that "
@@ -340,27 +342,23 @@ callable, default="rbf"
         data = (X, y, sample_weight)  # for callbacks that score
         with one_blas_thread():
             if self.basis == "learned":
-                progress, attributes = self._learn(rows, labels, weights, previous, rng, data)
+                progress, attributes = self._learn(training, previous, rng, data)
             else:
-                progress, attributes = self._choose(
-                    rows, labels, counts, weights, previous, rng, data
-                )
+                progress, attributes = self._choose(training, previous, rng, data)
         self.__dict__.update(attributes)
         progress.end(lambda: attributes)
         return self
 
     def _choose(
         self,
-        rows: Rows,
-        labels: npt.NDArray[np.intp],
-        counts: Array,
-        weights: Array,
+        training: TrainingRows,
         previous: dict[str, Any] | None,
         rng: np.random.RandomState,
         data: tuple[Any, Any, Any],
     ) -> tuple[FitProgress, dict[str, Any]]:
         """Choose basis vectors among the rows; return the fitted attributes."""
-        kernel = self._make_kernel(rows, counts)
+        rows, caps = training.rows, training.caps
+        kernel = self._make_kernel(rows, training.weights)
         solver = GreedyNewton(
             max_basis=self.max_basis,
             n_candidates=self.n_candidates,
@@ -368,7 +366,7 @@ callable, default="rbf"
             gradient_tol=self.gradient_tol,
             max_iter=self.max_iter,
         )
-        problems = self._problems(labels)
+        problems = self._problems(training.targets)
         progress = FitProgress(self, len(problems) * solver.count_rounds(), *data)
         grown: list[Grown] = []
         for problem in problems:
@@ -381,22 +379,21 @@ callable, default="rbf"
             )
             start = self._warm_coefficients(previous, basis, len(grown))
             objective = BasisObjective(
-                problem.loss, problem.targets, weights, problem.n_outputs, basis
+                problem.loss, problem.targets, caps, problem.n_outputs, basis
             )
-            state = solver.init(objective, weights, start)
+            state = solver.init(objective, caps, start)
             grown.append(self._grow(solver, objective, state, rng, progress, grown))
         return progress, self._fitted_attributes(kernel, grown)
 
     def _learn(
         self,
-        rows: Rows,
-        labels: npt.NDArray[np.intp],
-        weights: Array,
+        training: TrainingRows,
         previous: dict[str, Any] | None,
         rng: np.random.RandomState,
         data: tuple[Any, Any, Any],
     ) -> tuple[FitProgress, dict[str, Any]]:
         """Learn basis vectors; return the fitted attributes."""
+        rows = training.rows
         settings = LearnSettings(
             max_basis=self.max_basis,
             metric=self.metric,
@@ -412,7 +409,7 @@ callable, default="rbf"
             n_iter_no_change=self.n_iter_no_change,
             n_threads=thread_count(self.n_jobs),
         )
-        (problem,) = self._problems(labels)
+        (problem,) = self._problems(training.targets)
         # Rows that are equal, of no weight or held out may make the solver another.
         n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
         progress = FitProgress(self, n_rounds, *data)
@@ -428,9 +425,9 @@ callable, default="rbf"
         try:
             learned = learn(
                 dense_rows(rows),
-                labels,
+                training.targets.numbers,
                 problem,
-                weights,
+                training.caps,
                 settings,
                 rng,
                 previous=self._previous_units(previous, settings),
@@ -522,25 +519,27 @@ callable, default="rbf"
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
         """
         rows = self._validate_rows(X)
-        readout = self._readout()
         for scores in self.model_.staged_scores(rows, self._stages, thread_count(self.n_jobs)):
-            yield readout.decision(scores)
+            yield self.readout_.decision(scores)
 
-    def _readout(self) -> Readout:
-        one_against_rest = "class_index" in self.history_
+    def _readout(self, *, one_against_rest: bool) -> Readout:
+        """Return how scores are read that a fit with these parameters learns."""
         link: Link = "one_against_rest" if one_against_rest else "softmax"
-        return Readout(
-            self.classes_,
-            kind="binary" if len(self.classes_) == 2 else "multiclass",
-            link=link if self._loss().gives_probabilities else None,
-        )
+        return Readout.of_classes(self.classes_, link if self._would_give_probabilities() else None)
 
-    def _check_gives_probabilities(self) -> None:
-        if not self._loss().gives_probabilities:
-            raise AttributeError(
-                f"loss={self.loss!r} gives scores, not probabilities. Use loss='logistic', or "
-                "wrap the classifier in sklearn.calibration.CalibratedClassifierCV."
-            )
+    def _readout_of_old_files(self) -> Readout:
+        return self._readout(one_against_rest="class_index" in self.history_)
+
+    def _would_give_probabilities(self) -> bool:
+        return self._loss().gives_probabilities
+
+    def _why_no_probabilities(self) -> str:
+        fitted = "the machine was fitted with another loss"
+        which = fitted if self._would_give_probabilities() else f"loss={self.loss!r}"
+        return (
+            f"{which} gives scores, not probabilities. Fit with loss='logistic', or wrap the "
+            "classifier in sklearn.calibration.CalibratedClassifierCV."
+        )
 
     def _loss(self) -> Loss:
         return self.loss if isinstance(self.loss, Loss) else CLASS_LOSSES[self.loss]()
@@ -593,17 +592,14 @@ callable, default="rbf"
                     f"no use for it. Change basis, or leave {name} at {default!r}."
                 )
 
-    def _problems(self, labels: npt.NDArray[np.intp]) -> list[Problem]:
-        loss, n_classes = self._loss(), len(self.classes_)
+    def _problems(self, targets: ClassTargets) -> list[Problem]:
+        loss, n_classes = self._loss(), len(targets.classes)
         if self.basis != "per_class":
-            return [Problem(loss, loss.encode(labels, n_classes), n_classes)]
+            return [Problem(loss, targets.encode(loss), n_classes)]
         # Of two classes, the machine of the second serves both.
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
         signed = one_against_rest(loss)
-        return [
-            Problem(signed, signed.encode((labels != number).astype(np.intp), 1), 1)
-            for number in alone
-        ]
+        return [Problem(signed, targets.encode_against_rest(signed, number), 1) for number in alone]
 
     def _grow(
         self,
@@ -674,9 +670,9 @@ callable, default="rbf"
             _stages=stages,
         )
 
-    @staticmethod
-    def _attributes_of(model: KernelExpansion, **others: Any) -> dict[str, Any]:
-        return {"model_": model, **others}
+    def _attributes_of(self, model: KernelExpansion, **others: Any) -> dict[str, Any]:
+        readout = self._readout(one_against_rest="class_index" in others["history_"])
+        return {"model_": model, "readout_": readout, **others}
 
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):

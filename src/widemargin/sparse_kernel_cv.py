@@ -34,7 +34,7 @@ from widemargin._search import (
 )
 from widemargin._splits import make_splits
 from widemargin._system.warnings import warn_user
-from widemargin.kernels import Rows
+from widemargin.estimation.targets import TrainingRows
 from widemargin.losses import Loss
 from widemargin.readouts import Readout
 from widemargin.sparse_kernel import SparseKernelClassifier
@@ -144,6 +144,8 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
         Only where X has feature names that are all strings.
     model_ : KernelExpansion
         What predicts.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
     n_basis_, basis_, basis_indices_, dual_coef_, intercept_, objective_, n_iter_, history_, \
 stop_reason_ :
         Those of ``best_estimator_``.
@@ -233,7 +235,8 @@ stop_reason_ :
         """
         self._check_parameters()
         self._machine()._check_settings_of_basis()
-        rows, labels, weights = self._validate_training_data(X, y, sample_weight)
+        data = self._validate_training_data(X, y, sample_weight)
+        rows, labels, weights = data.rows, data.targets.numbers, data.weights
         rng = check_random_state(self.random_state)
         split_seed, self._seed, draw_seed = (
             int(rng.randint(np.iinfo(np.int32).max)) for _ in range(3)
@@ -351,11 +354,14 @@ stop_reason_ :
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         return float(scorer(self, X, y, **weighed))
 
-    def _readout(self) -> Readout:
-        return self.best_estimator_._readout()
+    def _readout_of_old_files(self) -> Readout:
+        return self.best_estimator_._readout_of_old_files()
 
-    def _check_gives_probabilities(self) -> None:
-        self._machine()._check_gives_probabilities()
+    def _would_give_probabilities(self) -> bool:
+        return self._machine()._would_give_probabilities()
+
+    def _why_no_probabilities(self) -> str:
+        return self._machine()._why_no_probabilities()
 
     def __sklearn_is_fitted__(self) -> bool:
         if hasattr(self, "cv_results_") and not hasattr(self, "model_"):
@@ -388,16 +394,14 @@ stop_reason_ :
         check_verbose(self.verbose)
         self._machine()._check_parameters()
 
-    def _validate_training_data(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Rows, Integers, Array]:
-        """Return rows, class numbers and weights; forgets the fit before, and sets classes_."""
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Return what is learned from; forgets the fit before, and sets classes_."""
         machine = self._machine()
-        rows, labels, weights, _ = machine._validate_training_data(X, y, sample_weight)
+        data = machine._validate_training_data(X, y, sample_weight)
         for name in _fit_of(self):
             del self.__dict__[name]
         self.__dict__.update(_fit_of(machine))
-        return rows, labels, weights
+        return data
 
 
 def _fit_of(estimator: Any) -> dict[str, Any]:

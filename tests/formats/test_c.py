@@ -370,7 +370,7 @@ def test_large_coefficients_that_cancel_keep_their_digits(tmp_path):
     assert "Sums are of double precision" in export.path.read_text(encoding="ascii")
     rows = X[:1000].astype(np.float32).astype(np.float64)
     library = build(tmp_path, [export.path])
-    assert_agrees(library, "hard", machine.model_, machine._readout(), rows, "float32")
+    assert_agrees(library, "hard", machine.model_, machine.readout_, rows, "float32")
     easy = to_c(expansion(RBF(0.3), 3), tmp_path / "easy.c")
     assert "double" not in easy.path.read_text(encoding="ascii")
 
@@ -418,7 +418,7 @@ def test_learned_basis(tmp_path, n_classes):
         to_c(machine, tmp_path / f"{metric}.c")
     library = build(tmp_path, [tmp_path / f"{metric}.c" for metric in machines])
     for metric, machine in machines.items():
-        assert_agrees(library, metric, machine.model_, machine._readout(), X, "float32")
+        assert_agrees(library, metric, machine.model_, machine.readout_, X, "float32")
 
 
 @needs_compiler

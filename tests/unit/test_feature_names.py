@@ -102,7 +102,7 @@ def test_a_single_row_that_has_names_is_checked_and_an_array_is_not():
 def test_names_of_another_number_of_features_are_refused():
     machine = fitted("shared")
     with pytest.raises(ValueError, match="4 features"):
-        CompiledPredictor(machine.model_, machine._readout(), feature_names=["a", "b"])
+        CompiledPredictor(machine.model_, machine.readout_, feature_names=["a", "b"])
 
 
 def test_polars_frames_are_held_to_the_names_too():

@@ -47,7 +47,7 @@ def test_a_living_machine_answers_as_its_model(learner, kernel, form, n_classes,
         living, labels = learner.decision_function(rows[:20]), learner.predict(rows[:20])
         assert "model_" not in vars(learner)  # nobody has written it down
         if start % 3 == 0:
-            scores = learner._readout().decision(learner.model_.scores(rows[:20]))
+            scores = learner.readout_.decision(learner.model_.scores(rows[:20]))
             assert living.dtype == scores.dtype
             assert living.shape == scores.shape
             assert_allclose(living, scores, atol=1e-11 * np.abs(scores).max())

@@ -52,7 +52,7 @@ def _parts(source: Any) -> tuple[Model, Readout | None]:
         return source._model, source._readout
     if isinstance(source, BaseMachine):
         check_is_fitted(source)
-        return source.model_, source._readout()
+        return source.model_, source.readout_
     if isinstance(source, type) and issubclass(source, (BaseMachine, Model)):
         raise TypeError(f"{source.__name__} is a class: export a fitted object of it.")
     if hasattr(source, "steps") and hasattr(source, "named_steps"):

@@ -355,7 +355,8 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
         raise ValueError(
             f"{name} of this version has no parameter {', '.join(sorted(unknown))[:200]}."
         )
-    check_names(estimator_class, set(attributes))
+    # Absent in files of the first version.
+    check_names(estimator_class, set(attributes) | {"readout_"})
     decoder = Decoder(tensors)
     estimator = estimator_class(
         **estimator_class._parameters_of_old_files
@@ -364,6 +365,8 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     values = {key: decoder.decode(node, key) for key, node in attributes.items()}
     parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
     estimator.__dict__.update(values)
+    if "readout_" not in values:
+        estimator.__dict__["readout_"] = estimator._readout_of_old_files()
     if decoder.unused:
         raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
     check_estimator(estimator, parts)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from widemargin._base import MODEL_PARTS
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
+from widemargin.readouts import Readout
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -139,11 +140,6 @@ def check_estimator(estimator: Any, parts_beside: dict[str, Any] | None = None) 
     for name, attribute_rule in _ATTRIBUTE_RULES.items():
         if name in own:
             attribute_rule(own[name], name, estimator)
-    if hasattr(estimator, "_readout"):
-        readout = estimator._readout()
-        enough = readout.kind == "multilabel" or len(readout.classes) > 1
-        fits = enough and readout.n_outputs == estimator.model_.n_outputs
-        require(fits, "classes_", "does not go with the outputs of model_")
 
 
 def _listed(names: set[str] | frozenset[str]) -> str:
@@ -208,6 +204,16 @@ def _check_classes(value: Any, name: str, estimator: Any) -> None:
     require(is_array(value) and value.ndim == 1, name, "is no list of labels")
     require((value[1:] > value[:-1]).all(), name, "has labels that do not rise")
     require(value.dtype.kind != "f" or np.isfinite(value).all(), name, "has NaN or infinity")
+
+
+def _check_readout(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is Readout, name, "is no readout")
+    require(is_array(value.classes), name, "has no classes")
+    own = vars(estimator).get("classes_", value.classes)
+    same = own is value.classes or np.array_equal(own, value.classes)
+    enough = value.kind == "multilabel" or len(value.classes) > 1
+    fits = same and enough and value.n_outputs == estimator.model_.n_outputs
+    require(fits, "classes_", "does not go with the outputs of model_")
 
 
 def _check_feature_names(value: Any, name: str, estimator: Any) -> None:
@@ -323,6 +329,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
 _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "n_features_in_": _check_n_features,
     "classes_": _check_classes,
+    "readout_": _check_readout,
     "feature_names_in_": _check_feature_names,
     "n_basis_": _check_n_basis,
     "basis_": _check_basis,

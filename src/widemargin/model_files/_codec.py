@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from widemargin import kernels, losses, models
 from widemargin.model_files._checks import check_csr, is_array
+from widemargin.readouts import Readout
 from widemargin.solvers import cutting_plane, full_gradient, larank
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -56,7 +57,14 @@ SOLVERS: dict[str, type[Any]] = {
     solver.__name__: solver
     for solver in (larank.LaRank, full_gradient.FullGradient, cutting_plane.CuttingPlane)
 }
-OBJECTS = {"kernel": KERNELS, "loss": LOSSES, "model": MODELS, "solver": SOLVERS}
+READOUTS: dict[str, type[Any]] = {"Readout": Readout}
+OBJECTS = {
+    "kernel": KERNELS,
+    "loss": LOSSES,
+    "model": MODELS,
+    "solver": SOLVERS,
+    "readout": READOUTS,
+}
 CSR: dict[str, type[Any]] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 
 DEEPEST = 32  # levels of values within values

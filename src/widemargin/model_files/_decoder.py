@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -233,18 +234,6 @@ class Decoder:
             raise ValueError(f"{where} is no {name}: {error}") from error
         return made
 
-    def _kernel(self, content: Any, where: str, depth: int) -> Any:
-        return self._object("kernel", content, where, depth)
-
-    def _loss(self, content: Any, where: str, depth: int) -> Any:
-        return self._object("loss", content, where, depth)
-
-    def _solver(self, content: Any, where: str, depth: int) -> Any:
-        return self._object("solver", content, where, depth)
-
-    def _model(self, content: Any, where: str, depth: int) -> Any:
-        return self._object("model", content, where, depth)
-
     def _fields(self, content: Any, names: set[str], where: str, depth: int) -> dict[str, Any]:
         require(isinstance(content, dict), where, "has no fields")
         if set(content) != names:
@@ -253,6 +242,10 @@ class Decoder:
         return {
             name: self.decode(node, f"{where}.{name}", depth + 1) for name, node in content.items()
         }
+
+
+def _object_of(tag: str, decoder: Decoder, content: Any, where: str, depth: int) -> Any:
+    return decoder._object(tag, content, where, depth)
 
 
 _TAGS: dict[str, Callable[[Decoder, Any, str, int], Any]] = {
@@ -267,10 +260,7 @@ _TAGS: dict[str, Callable[[Decoder, Any, str, int], Any]] = {
     "csr_matrix": Decoder._csr,
     "csr_array": Decoder._csr_array,
     "random_state": Decoder._random_state,
-    "kernel": Decoder._kernel,
-    "loss": Decoder._loss,
-    "solver": Decoder._solver,
-    "model": Decoder._model,
+    **{tag: partial(_object_of, tag) for tag in OBJECTS},
 }
 _SHARED = {"array", "transposed", "text", "words", "csr_matrix", "csr_array"}
 

@@ -1,0 +1,1 @@
+"""What estimators share: targets, parameters, fits, streams."""
