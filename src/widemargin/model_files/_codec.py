@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin import kernels, losses, models
+from widemargin import basis_settings, kernels, losses, models
 from widemargin.model_files._checks import check_csr, is_array
 from widemargin.solvers import cutting_plane, full_gradient, larank
 
@@ -56,7 +56,16 @@ SOLVERS: dict[str, type[Any]] = {
     solver.__name__: solver
     for solver in (larank.LaRank, full_gradient.FullGradient, cutting_plane.CuttingPlane)
 }
-OBJECTS = {"kernel": KERNELS, "loss": LOSSES, "model": MODELS, "solver": SOLVERS}
+BASES: dict[str, type[Any]] = {
+    basis.__name__: basis for basis in (basis_settings.ChosenBasis, basis_settings.LearnedBasis)
+}
+OBJECTS = {
+    "basis": BASES,
+    "kernel": KERNELS,
+    "loss": LOSSES,
+    "model": MODELS,
+    "solver": SOLVERS,
+}
 CSR: dict[str, type[Any]] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 
 DEEPEST = 32  # levels of values within values

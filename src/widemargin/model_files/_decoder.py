@@ -242,6 +242,9 @@ class Decoder:
     def _solver(self, content: Any, where: str, depth: int) -> Any:
         return self._object("solver", content, where, depth)
 
+    def _basis(self, content: Any, where: str, depth: int) -> Any:
+        return self._object("basis", content, where, depth)
+
     def _model(self, content: Any, where: str, depth: int) -> Any:
         return self._object("model", content, where, depth)
 
@@ -267,6 +270,7 @@ _TAGS: dict[str, Callable[[Decoder, Any, str, int], Any]] = {
     "csr_matrix": Decoder._csr,
     "csr_array": Decoder._csr_array,
     "random_state": Decoder._random_state,
+    "basis": Decoder._basis,
     "kernel": Decoder._kernel,
     "loss": Decoder._loss,
     "solver": Decoder._solver,
