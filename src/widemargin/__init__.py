@@ -5,6 +5,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+from widemargin.basis_settings import ChosenBasis, LearnedBasis
 from widemargin.compiled import CompiledPredictor
 from widemargin.compression import compress
 from widemargin.kernel import KernelClassifier
@@ -14,10 +15,12 @@ from widemargin.sparse_kernel import SparseKernelClassifier
 from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
 
 __all__ = [
+    "ChosenBasis",
     "CompiledPredictor",
     "KernelClassifier",
     "KernelMIRA",
     "KernelPerceptron",
+    "LearnedBasis",
     "ModelFileError",
     "SparseKernelClassifier",
     "SparseKernelClassifierCV",

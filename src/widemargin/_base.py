@@ -98,6 +98,16 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: the default is not what the machine of such a file was trained with.
     _parameters_of_old_files: ClassVar[dict[str, Any]] = {}
 
+    @classmethod
+    def _parameters_of_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters of a model file by the names that they have now."""
+        return parameters
+
+    @classmethod
+    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return what files lack that were written before a fit left it, for these parameters."""
+        return {}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
 

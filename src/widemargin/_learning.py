@@ -13,13 +13,14 @@ from sklearn.model_selection import train_test_split
 
 from widemargin._machines import Problem, two_as_one
 from widemargin._system.warnings import warn_user
+from widemargin.basis_settings import LearnedBasis
 from widemargin.kernels import Kernel, Rows
 from widemargin.solvers.learned_basis import (
     Hooks,
-    LearnedBasis,
     LearnedProblem,
     LearnedState,
     UnitSolver,
+    VariableProjection,
 )
 from widemargin.solvers.stochastic_units import StochasticUnits
 from widemargin.solvers.unit_start import cluster_by_class, start_units
@@ -37,34 +38,37 @@ _EPOCHS = 90
 _MUCH_WORK = 500_000_000  # rows times units times outputs, from which inner solves take too long
 
 
+def metric_for(basis: LearnedBasis, n_features: int) -> str:
+    """Return the metric that is learned for so many features."""
+    if basis.metric != "auto":
+        return basis.metric
+    if n_features <= _FEW_FEATURES:
+        return "full"
+    return "diagonal" if n_features <= MANY_FEATURES else "none"
+
+
 @dataclass(frozen=True)
 class LearnSettings:
     """What the estimator asks for."""
 
     max_basis: int
-    metric: str
-    solver: str
+    basis: LearnedBasis
     gamma: float | str
-    learn_iter: int | str
     tol: float
-    gradient_tol: float
     max_iter: int
     fit_intercept: bool
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
     n_threads: int
 
     def is_stochastic(self, n_rows: int, n_outputs: int) -> bool:
         """Whether units are moved by stochastic gradients."""
-        if self.solver != "auto":
-            return self.solver == "adam"
+        if self.basis.solver != "auto":
+            return self.basis.solver == "adam"
         return n_rows * self.max_basis * n_outputs >= _MUCH_WORK
 
     def n_rounds(self, n_rows: int, n_outputs: int) -> int:
         """Return how many rounds there are at the most."""
-        if not isinstance(self.learn_iter, str):
-            return self.learn_iter
+        if not isinstance(self.basis.max_iter, str):
+            return self.basis.max_iter
         if self.is_stochastic(n_rows, n_outputs):
             return _EPOCHS
         return _LATER if n_outputs > _MANY_CLASSES else _EARLIER
@@ -73,21 +77,13 @@ class LearnSettings:
         """Return the solver."""
         shared: dict[str, Any] = {
             "max_iter": self.n_rounds(n_rows, n_outputs),
-            "gradient_tol": self.gradient_tol,
+            "gradient_tol": self.basis.gradient_tol,
             "newton_steps": self.max_iter,
-            "patience": self.n_iter_no_change,
+            "patience": self.basis.n_iter_no_change,
         }
         if self.is_stochastic(n_rows, n_outputs):
             return StochasticUnits(seed=int(rng.randint(np.iinfo(np.int32).max)), **shared)
-        return LearnedBasis(tol=0.1 * self.tol, **shared)
-
-    def metric_for(self, n_features: int) -> str:
-        """Return the metric that "auto" stands for."""
-        if self.metric != "auto":
-            return self.metric
-        if n_features <= _FEW_FEATURES:
-            return "full"
-        return "diagonal" if n_features <= MANY_FEATURES else "none"
+        return VariableProjection(tol=0.1 * self.tol, **shared)
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,7 @@ def dense_rows(rows: Rows) -> Array:
     needed = rows.dtype.itemsize * rows.shape[0] * rows.shape[1]
     if needed > _MOST_BYTES:
         raise ValueError(
-            f"basis='learned' works on dense rows, which here take {needed / 1e9:.1f} GB, more "
+            f"A learned basis works on dense rows, which here take {needed / 1e9:.1f} GB, more "
             f"than the {_MOST_BYTES / 1e9:.1f} GB that it allows itself. Use basis='shared', fewer "
             "rows, or fewer features (TruncatedSVD)."
         )
@@ -156,7 +152,7 @@ def learn(
     """
     used, kept_out = _split(labels, weights, settings, rng)
     used, counts = _each_once(rows, labels, weights, used)
-    working = WorkingRows(rows[used], counts, settings.metric_for(rows.shape[1]))
+    working = WorkingRows(rows[used], counts, metric_for(settings.basis, rows.shape[1]))
     solver = settings.make_solver(len(used), problem.n_outputs, rng)
     units = _begin(working, labels[used], settings, previous, rng)
     _warn_if_all_equal(working)
@@ -174,7 +170,7 @@ def learn(
         )
 
     held_out = None
-    if settings.early_stopping:
+    if settings.basis.early_stopping:
         held_out = _accuracy_on(
             working, rows[kept_out], labels[kept_out], weights[kept_out], settings
         )
@@ -260,19 +256,19 @@ def _split(
 ) -> tuple[Array, Array]:
     """Return the rows to learn from, and those to judge by; rows without weight are neither."""
     used = np.flatnonzero(weights > 0)
-    if not settings.early_stopping:
+    if not settings.basis.early_stopping:
         return used, used[:0]
     single = np.bincount(labels[used]).min(initial=2, where=np.bincount(labels[used]) > 0) < 2
     try:
         parts = train_test_split(
             used,
-            test_size=settings.validation_fraction,
+            test_size=settings.basis.validation_fraction,
             stratify=None if single else labels[used],
             random_state=rng,
         )
     except ValueError as error:
         raise ValueError(
-            f"early_stopping=True holds out a share of {settings.validation_fraction} of "
+            f"early_stopping=True holds out a share of {settings.basis.validation_fraction} of "
             f"{len(used)} rows, which leaves too few: {error}"
         ) from error
     if len(np.unique(labels[parts[0]])) < len(np.unique(labels[used])):

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -22,8 +22,9 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
-from widemargin._learning import LearnSettings, dense_rows
+from widemargin._learning import dense_rows, metric_for
 from widemargin._splits import Places, Split
+from widemargin.basis_settings import LearnedBasis, as_basis
 from widemargin.kernels import Rows, as_kernel
 from widemargin.solvers.unit_start import start_units
 from widemargin.solvers.units import WorkingRows
@@ -39,7 +40,9 @@ MOST_SCREENS = 8
 _SCREEN_ROWS = 3000  # that C and width are chosen by, where there are more
 _SCREEN_SPLITS = 2  # that are used then
 _SEARCH_ROWS = 20_000  # that sizes are chosen by, and that scores are of, where there are more
-_MOVES = 20  # of a learned basis in the search: more of them change scores, not their order
+_MOVES = (
+    20  # of a learned basis in the search, at the most: more of them change scores, not their order
+)
 _START = (10.0, 1.0)  # C and width
 _C_RANGE, _WIDTH_RANGE = (1e-3, 1e4), (1 / 8, 8.0)
 
@@ -273,8 +276,10 @@ def _fit_and_score(
     machine = copy(machine).set_params(
         C=candidate.C, max_basis=candidate.max_basis, warm_start=True, n_jobs=1
     )
-    if machine.basis == "learned":
-        machine.set_params(learn_iter=_MOVES, solver="projection")
+    basis = as_basis(machine.basis)
+    if isinstance(basis, LearnedBasis):
+        moves = _MOVES if isinstance(basis.max_iter, str) else min(_MOVES, basis.max_iter)
+        machine.basis = replace(basis, max_iter=moves, solver="projection")
     with _silence():
         if not hasattr(machine, "model_"):
             machine.gamma = starting_gamma(machine, *train, factor=candidate.width)
@@ -306,13 +311,12 @@ def starting_gamma(
         return "scale"
     data = machine._validate_training_data(X, y, weights)
     rows = data.rows
-    if machine.basis != "learned":
+    basis = as_basis(machine.basis)
+    if not isinstance(basis, LearnedBasis):
         kernel: Any = as_kernel("rbf", rows, gamma="scale", weights=data.weights)
         return float(factor * kernel.gamma)
-    parameters = machine.get_params(deep=False) | {"n_threads": 1}
-    settings = LearnSettings(**{part.name: parameters[part.name] for part in fields(LearnSettings)})
     used = np.flatnonzero(data.caps > 0)
-    metric = settings.metric_for(rows.shape[1])
+    metric = metric_for(basis, rows.shape[1])
     working = WorkingRows(dense_rows(rows)[used], data.caps[used], metric)
     rng = check_random_state(machine.random_state)
     units = start_units(working, data.targets.numbers[used], machine.max_basis, rng)

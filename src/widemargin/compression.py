@@ -26,6 +26,7 @@ from widemargin._rows import canonical_rows, validated_data
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
+from widemargin.basis_settings import ChosenBasis
 from widemargin.kernels import (
     KERNEL_NAMES,
     RBF,
@@ -168,7 +169,7 @@ def compress(
     machine = SparseKernelClassifier(
         int(max_basis),
         kernel=own,
-        n_candidates=n_candidates,
+        basis=ChosenBasis(n_candidates=n_candidates),
         tol=tol,
         random_state=random_state,
         n_jobs=n_jobs,
@@ -381,9 +382,11 @@ def _grow(
     quadratic = isinstance(problem.loss, SquaredError)
     solver = GreedyNewton(
         max_basis=machine.max_basis,
-        n_candidates=machine.n_candidates,
+        n_candidates=machine.basis.n_candidates,
         tol=machine.tol,
-        gradient_tol=_GRADIENT_TOL[np.dtype(rows.dtype)] if quadratic else machine.gradient_tol,
+        gradient_tol=(
+            _GRADIENT_TOL[np.dtype(rows.dtype)] if quadratic else machine.basis.gradient_tol
+        ),
     )
     with one_blas_thread():
         state = solver.init(objective, weights)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from inspect import signature
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -17,7 +16,7 @@ from widemargin._fitting import (
     all_or_nothing,
 )
 from widemargin._kernel_machine import KernelMachine
-from widemargin._learning import Learned, LearnSettings, dense_rows, learn
+from widemargin._learning import Learned, LearnSettings, dense_rows, learn, metric_for
 from widemargin._machines import Grown, Problem, merge, order_of_choice, two_as_one
 from widemargin._parameters import (
     check_choice,
@@ -29,6 +28,13 @@ from widemargin._rows import rows_like, same_rows
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.basis import BasisColumns
+from widemargin.basis_settings import (
+    BasisSettings,
+    ChosenBasis,
+    HasBasisSettings,
+    LearnedBasis,
+    as_basis,
+)
 from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.kernels import (
     RBF,
@@ -44,13 +50,6 @@ from widemargin.solvers.greedy import GreedyNewton, GreedyState
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_BASES = ("shared", "per_class", "learned")
-_METRICS = ("auto", "none", "diagonal", "full")
-_SOLVERS = ("auto", "projection", "adam")
-# Not those that go with early_stopping, which have no use without it whatever the basis is.
-_OF_LEARNED = ("metric", "solver", "learn_iter", "early_stopping")
-_OF_CHOSEN = ("n_candidates",)
-
 
 def _standing(learned: Learned) -> str:
     last = {name: values[-1] for name, values in learned.state.history.items()}
@@ -60,7 +59,7 @@ def _standing(learned: Learned) -> str:
     return text
 
 
-class SparseKernelClassifier(KernelMachine):
+class SparseKernelClassifier(HasBasisSettings, KernelMachine):
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,
@@ -99,7 +98,7 @@ callable, default="rbf"
         Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
         1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``. "auto" is
         1 / n_features for all of them. A learned basis begins with it, on standardised features
-        unless ``metric="none"``; "scale" then is 8 / mean squared distance of rows and vectors.
+        unless its metric is "none"; "scale" then is 8 / mean squared distance of rows and vectors.
 
     degree : int, default=3
         Degree of the kernel "poly".
@@ -107,41 +106,15 @@ callable, default="rbf"
     coef0 : float, default=0.0
         Constant of the kernels "poly" and "sigmoid".
 
-    basis : {"shared", "per_class", "learned"}, default="shared"
-        "shared": one set of training rows for all classes. "per_class": a set for each class
-        against the rest (Sparse-OVA); ``n_basis_`` then counts the different vectors. "learned": as
-        many vectors as ``max_basis``, which are no training rows but move, with their widths and a
-        metric, to where the objective is least; it needs far fewer of them. The kernel is "rbf",
-        the regulariser ``1/2 |A|^2 + 1/2 |b|^2``.
-
-    n_candidates : int or "all", default=128
-        Training rows drawn at random and compared for a vector that is added (the papers' kappa);
-        where several are added at once, 8 more for each further one. Not of a learned basis.
-
-    metric : {"auto", "none", "diagonal", "full"}, default="auto"
-        What a learned basis learns of distances. "none": a common width. "diagonal": a width for
-        each vector, and a weight for each feature. "full": a width for each vector, and a linear
-        map of the features. "auto": "full" up to 20 features, "diagonal" up to 100, else "none".
-
-    solver : {"auto", "projection", "adam"}, default="auto"
-        How a learned basis is moved. "projection": variable projection, which solves for all
-        coefficients at every move; the more accurate of the two. "adam": stochastic gradients, for
-        many rows, vectors and classes. "auto": "adam" from 500 million rows times vectors times
-        classes.
-
-    learn_iter : int or "auto", default="auto"
-        Times that a learned basis is moved at the most; epochs for "adam". "auto" is 60, 120 for
-        more than ten classes, and 90 for "adam".
-
-    early_stopping : bool, default=False
-        Whether a learned basis is judged by rows that are held out, and the best on the way is
-        taken.
-
-    validation_fraction : float, default=0.1
-        Share of the rows that ``early_stopping`` holds out.
-
-    n_iter_no_change : int, default=10
-        Moves without a better score on held-out rows after which ``early_stopping`` ends them.
+    basis : {"shared", "per_class", "learned"}, ChosenBasis or LearnedBasis, default="shared"
+        How vectors are found. "shared", ``ChosenBasis()``: one set of training rows for all
+        classes. "per_class", ``ChosenBasis(per_class=True)``: a set for each class against the rest
+        (Sparse-OVA); ``n_basis_`` then counts the different vectors. "learned",
+        ``LearnedBasis()``: as many vectors as ``max_basis``, which are no training rows but move,
+        with their widths and a metric, to where the objective is least; it needs far fewer of
+        them. The kernel is "rbf", the regulariser ``1/2 |A|^2 + 1/2 |b|^2``. Objects take
+        settings: :class:`ChosenBasis`, :class:`LearnedBasis`. A search reaches these as
+        ``basis__metric`` and so on.
 
     fit_intercept : bool, default=True
         Whether each class has an intercept, regularised like the other coefficients.
@@ -150,10 +123,6 @@ callable, default="rbf"
         Growth ends before ``max_basis`` when a vector lowers the objective by less than this,
         relative; a learned basis stops when a move lowers it by less than a tenth of this. 0
         switches the rule off.
-
-    gradient_tol : float, default=1e-4
-        Norm of the gradient at the end, relative to the one at zero coefficients. The last solve
-        also goes on while a step promises more than 1 % of the objective.
 
     max_iter : int, default=100
         Newton steps a solve at the most.
@@ -210,7 +179,7 @@ callable, default="rbf"
     stop_reason_ : str
         Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
         the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
-        no more: "learn_iter", "tol", "early_stopping", "callback", or "not_finite" (of the
+        no more: "max_iter" (its own), "tol", "early_stopping", "callback", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
@@ -249,8 +218,9 @@ callable, default="rbf"
 
     _fitted_names = frozenset(
         {
-            *("_stages", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
-            *("intercept_", "n_basis_", "n_iter_", "objective_", "readout_", "stop_reason_"),
+            *("_is_learned", "_stages", "basis_", "basis_indices_", "classes_", "dual_coef_"),
+            *("history_", "intercept_", "n_basis_", "n_iter_", "objective_", "readout_"),
+            "stop_reason_",
         }
     )
 
@@ -264,17 +234,9 @@ callable, default="rbf"
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        basis: str = "shared",
-        n_candidates: int | str = 128,
-        metric: str = "auto",
-        solver: str = "auto",
-        learn_iter: int | str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        basis: Any = "shared",
         fit_intercept: bool = True,
         tol: float = 1e-3,
-        gradient_tol: float = 1e-4,
         max_iter: int = 100,
         class_weight: Any = None,
         warm_start: bool = False,
@@ -290,16 +252,8 @@ callable, default="rbf"
         self.degree = degree
         self.coef0 = coef0
         self.basis = basis
-        self.n_candidates = n_candidates
-        self.metric = metric
-        self.solver = solver
-        self.learn_iter = learn_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.fit_intercept = fit_intercept
         self.tol = tol
-        self.gradient_tol = gradient_tol
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -326,7 +280,6 @@ callable, default="rbf"
         self : SparseKernelClassifier
         """
         self._check_parameters()
-        self._check_settings_of_basis()
         previous = self._previous_fit()
         training = self._validate_training_data(X, y, sample_weight)
         self._check_same_problem(previous)
@@ -341,7 +294,7 @@ callable, default="rbf"
         rng = check_random_state(self.random_state)
         data = (X, y, sample_weight)  # for callbacks that score
         with one_blas_thread():
-            if self.basis == "learned":
+            if isinstance(self._basis(), LearnedBasis):
                 progress, attributes = self._learn(training, previous, rng, data)
             else:
                 progress, attributes = self._choose(training, previous, rng, data)
@@ -359,11 +312,13 @@ callable, default="rbf"
         """Choose basis vectors among the rows; return the fitted attributes."""
         rows, caps = training.rows, training.caps
         kernel = self._make_kernel(rows, training.weights)
+        settings = self._basis()
+        assert isinstance(settings, ChosenBasis)
         solver = GreedyNewton(
             max_basis=self.max_basis,
-            n_candidates=self.n_candidates,
+            n_candidates=settings.n_candidates,
             tol=self.tol,
-            gradient_tol=self.gradient_tol,
+            gradient_tol=settings.gradient_tol,
             max_iter=self.max_iter,
         )
         problems = self._problems(training.targets)
@@ -394,19 +349,15 @@ callable, default="rbf"
     ) -> tuple[FitProgress, dict[str, Any]]:
         """Learn basis vectors; return the fitted attributes."""
         rows = training.rows
+        basis = self._basis()
+        assert isinstance(basis, LearnedBasis)
         settings = LearnSettings(
             max_basis=self.max_basis,
-            metric=self.metric,
-            solver=self.solver,
+            basis=basis,
             gamma=auto_gamma(rows) if self.gamma == "auto" else self.gamma,
-            learn_iter=self.learn_iter,
             tol=self.tol,
-            gradient_tol=self.gradient_tol,
             max_iter=self.max_iter,
             fit_intercept=self.fit_intercept,
-            early_stopping=self.early_stopping,
-            validation_fraction=self.validation_fraction,
-            n_iter_no_change=self.n_iter_no_change,
             n_threads=thread_count(self.n_jobs),
         )
         (problem,) = self._problems(training.targets)
@@ -461,6 +412,7 @@ callable, default="rbf"
             n_iter_=int(learned.state.n_iter),
             history_=history,
             stop_reason_=learned.state.stopped_because,
+            _is_learned=True,
             _stages=[(learned.coef, learned.intercept)],
         )
 
@@ -470,8 +422,9 @@ callable, default="rbf"
         if previous is None:
             return None
         kernel = previous["model_"].kernel
-        axes = {"none": None, "diagonal": 1, "full": 2}[settings.metric_for(self.n_features_in_)]
-        learned = (previous["basis_indices_"] == -1).all()
+        axes = {"none": None, "diagonal": 1, "full": 2}[
+            metric_for(settings.basis, self.n_features_in_)
+        ]
         same = (
             isinstance(kernel, RBF)
             if axes is None
@@ -479,19 +432,20 @@ callable, default="rbf"
             and kernel.metric is not None
             and kernel.metric.ndim == axes
         )
-        if not (learned and same):
+        if not (previous["_is_learned"] and same):
             raise ValueError(
-                "warm_start=True with basis='learned' goes on from a learned basis of the same "
+                "warm_start=True with a learned basis goes on from a learned basis of the same "
                 "metric, and the fit before was another. Set warm_start=False to start anew."
             )
         return kernel, np.asarray(previous["basis_"], dtype=np.float64)
 
     def _warn_not_converged(self, gradient: float, excess: float = 0.0) -> None:
-        if gradient > self.gradient_tol:
+        wanted = self._basis().gradient_tol
+        if gradient > wanted:
             what = (
-                f"at a relative gradient of {gradient:.1e} where "
-                f"gradient_tol={self.gradient_tol:.1e} was asked for. Raise max_iter or "
-                "gradient_tol, lower C, check the scale of X, or pass float64 data."
+                f"at a relative gradient of {gradient:.1e} where gradient_tol={wanted:.1e} was "
+                "asked for. Raise max_iter or the gradient_tol of the basis, lower C, check the "
+                "scale of X, or pass float64 data."
             )
         else:
             what = (
@@ -550,51 +504,24 @@ callable, default="rbf"
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
         self._check_kernel_parameters()
-        check_choice("basis", self.basis, _BASES)
-        if self.basis == "learned" and self.kernel != "rbf":
+        basis = self._basis()
+        if isinstance(basis, LearnedBasis) and self.kernel != "rbf":
             raise ValueError(
-                f"basis='learned' moves Gaussian units, so that kernel must be 'rbf', got "
+                f"A learned basis is of Gaussian units, so that kernel must be 'rbf', got "
                 f"{self.kernel!r}."
             )
-        check_choice("metric", self.metric, _METRICS)
-        check_choice("solver", self.solver, _SOLVERS)
-        if isinstance(self.learn_iter, str):
-            check_choice("learn_iter", self.learn_iter, ("auto",), ", or an integer")
-        else:
-            check_integer("learn_iter", self.learn_iter, least=1)
-        check_flag("early_stopping", self.early_stopping)
-        check_real("validation_fraction", self.validation_fraction, positive=True)
-        if self.validation_fraction >= 1:
-            raise ValueError(
-                f"validation_fraction must be below 1, got {self.validation_fraction}."
-            )
-        check_integer("n_iter_no_change", self.n_iter_no_change, least=1)
-        if isinstance(self.n_candidates, str):
-            check_choice("n_candidates", self.n_candidates, ("all",), ", or an integer")
-        else:
-            check_integer("n_candidates", self.n_candidates, least=1)
+        basis.check()
         check_flag("fit_intercept", self.fit_intercept)
         check_real("tol", self.tol, least=0.0)
-        check_real("gradient_tol", self.gradient_tol, positive=True)
         check_integer("max_iter", self.max_iter, least=1)
         check_flag("warm_start", self.warm_start)
 
-    def _check_settings_of_basis(self) -> None:
-        """Refuse settings that this kind of basis has no use for. Files may have such."""
-        learned = self.basis == "learned"
-        defaults = signature(SparseKernelClassifier).parameters
-        for name in _OF_CHOSEN if learned else _OF_LEARNED:
-            value, default = getattr(self, name), defaults[name].default
-            if value != default:
-                other = "'shared' or 'per_class'" if learned else "'learned'"
-                raise ValueError(
-                    f"{name}={value!r} is a setting of basis={other}, and basis={self.basis!r} has "
-                    f"no use for it. Change basis, or leave {name} at {default!r}."
-                )
+    def _basis(self) -> BasisSettings:
+        return as_basis(self.basis)
 
     def _problems(self, targets: ClassTargets) -> list[Problem]:
         loss, n_classes = self._loss(), len(targets.classes)
-        if self.basis != "per_class":
+        if not self._basis().per_class:
             return [Problem(loss, targets.encode(loss), n_classes)]
         # Of two classes, the machine of the second serves both.
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
@@ -616,7 +543,7 @@ callable, default="rbf"
             return self._fitted_attributes(basis.kernel, [*finished, Grown.of(basis, state)])
 
         def standing() -> str:
-            machine = f"machine {number}, " if self.basis == "per_class" else ""
+            machine = f"machine {number}, " if self._basis().per_class else ""
             stage = state.stages[-1]
             return f"{machine}{stage.n_basis} vectors, objective {stage.objective:.6g}"
 
@@ -646,7 +573,7 @@ callable, default="rbf"
 
     def _fitted_attributes(self, kernel: Kernel, grown: list[Grown]) -> dict[str, Any]:
         """Return the attributes of an estimator that consists of these machines."""
-        if self.basis == "shared":
+        if not self._basis().per_class:
             (machine,) = grown
             indices, vectors = machine.indices, machine.vectors
             stages = [two_as_one(*expansion) for expansion in machine.expansions]
@@ -667,6 +594,7 @@ callable, default="rbf"
             n_iter_=int(sum(machine.n_iter for machine in grown)),
             history_=history,
             stop_reason_=grown[-1].stop_reason,
+            _is_learned=False,
             _stages=stages,
         )
 
@@ -677,7 +605,14 @@ callable, default="rbf"
     def _previous_fit(self) -> dict[str, Any] | None:
         if not self.warm_start or not hasattr(self, "model_"):
             return None
-        names = ("classes_", "n_features_in_", "basis_", "basis_indices_", "dual_coef_")
+        names = (
+            "_is_learned",
+            "classes_",
+            "n_features_in_",
+            "basis_",
+            "basis_indices_",
+            "dual_coef_",
+        )
         previous = {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
         return previous | {
             "feature_names_in_": getattr(self, "feature_names_in_", None),
@@ -687,7 +622,7 @@ callable, default="rbf"
     def _check_same_problem(self, previous: dict[str, Any] | None) -> None:
         if previous is None:
             return
-        if self.basis != "per_class" and len(previous["basis_indices_"]) > self.max_basis:
+        if not self._basis().per_class and len(previous["basis_indices_"]) > self.max_basis:
             raise ValueError(
                 f"warm_start=True adds vectors, and the fit before has "
                 f"{len(previous['basis_indices_'])}, more than max_basis={self.max_basis}. Set "
@@ -716,7 +651,7 @@ callable, default="rbf"
         coef, intercept = previous["dual_coef_"], previous["intercept_"]
         vectors, indices = previous["basis_"], previous["basis_indices_"]
         places = np.arange(len(indices))
-        if self.basis == "per_class":
+        if self._basis().per_class:
             coef, intercept = coef[:, [machine]], intercept[[machine]]
             places = order_of_choice(previous["stages"], coef[:, 0], machine)
             coef, vectors, indices = coef[places], vectors[places], indices[places]

@@ -34,6 +34,7 @@ from widemargin._search import (
 )
 from widemargin._splits import make_splits
 from widemargin._system.warnings import warn_user
+from widemargin.basis_settings import HasBasisSettings, as_basis
 from widemargin.estimation.targets import TrainingRows
 from widemargin.losses import Loss
 from widemargin.readouts import Readout
@@ -42,14 +43,13 @@ from widemargin.sparse_kernel import SparseKernelClassifier
 Array: TypeAlias = npt.NDArray[Any]
 Integers: TypeAlias = npt.NDArray[np.intp]
 
-_BASES = ("learned", "shared")
 _SCREEN_SIZE = 64  # vectors, about, while C and width are chosen,
 _ROWS_A_VECTOR = 8  # or fewer, so that each has so many rows
 _MOST_VECTORS = 256  # of "auto"
 _GROWTHS = 2  # of "auto" sizes without a better score after which they end
 
 
-class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
     """Small kernel classifier that chooses its size and settings by cross-validation.
 
     Chooses ``C``, the starting width and the number of vectors of a
@@ -73,14 +73,12 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
         goes on by factors of 2 while scores rise by more than chance, from 1/8 to 8. A learned
         basis only starts with it.
 
-    basis : {"learned", "shared"}, default="learned"
-        Whether vectors are learned, or chosen from the training rows.
+    basis : {"learned", "shared"}, LearnedBasis or ChosenBasis, default="learned"
+        Whether vectors are learned, or chosen from the training rows. Objects take settings:
+        :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``.
 
     loss : {"weston_watkins", "crammer_singer", "logistic"} or Loss, default="weston_watkins"
         What a wrong row costs; "logistic" adds ``predict_proba``.
-
-    metric : {"auto", "none", "diagonal", "full"}, default="auto"
-        What a learned basis learns of distances; only with ``basis="learned"``.
 
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
@@ -179,9 +177,8 @@ stop_reason_ :
         *,
         Cs: Any = "auto",
         widths: Any = "auto",
-        basis: str = "learned",
+        basis: Any = "learned",
         loss: str | Loss = "weston_watkins",
-        metric: str = "auto",
         cv: Any = None,
         scoring: Any = None,
         one_standard_error: bool = True,
@@ -197,7 +194,6 @@ stop_reason_ :
         self.widths = widths
         self.basis = basis
         self.loss = loss
-        self.metric = metric
         self.cv = cv
         self.scoring = scoring
         self.one_standard_error = one_standard_error
@@ -234,7 +230,6 @@ stop_reason_ :
         self : SparseKernelClassifierCV
         """
         self._check_parameters()
-        self._machine()._check_settings_of_basis()
         data = self._validate_training_data(X, y, sample_weight)
         rows, labels, weights = data.rows, data.targets.numbers, data.weights
         rng = check_random_state(self.random_state)
@@ -309,7 +304,6 @@ stop_reason_ :
         return SparseKernelClassifier(
             basis=self.basis,
             loss=self.loss,
-            metric=self.metric,
             fit_intercept=self.fit_intercept,
             class_weight=self.class_weight,
             **settings,
@@ -377,7 +371,12 @@ stop_reason_ :
         return tags
 
     def _check_parameters(self) -> None:
-        check_choice("basis", self.basis, _BASES)
+        if as_basis(self.basis).per_class:
+            raise ValueError(
+                "SparseKernelClassifierCV chooses one number of vectors, for a basis that all "
+                f"classes share; got basis={self.basis!r}. Use 'learned' or 'shared', or search "
+                "over SparseKernelClassifier with scikit-learn's GridSearchCV."
+            )
         _check_sizes(self.max_basis)
         _check_positive("Cs", self.Cs)
         _check_positive("widths", self.widths)

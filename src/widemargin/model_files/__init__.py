@@ -350,19 +350,20 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     if type(parameters) is not dict or type(attributes) is not dict:
         raise ValueError("damaged: no parameters or attributes.")
     estimator_class = ESTIMATORS[name]
+    decoder = Decoder(tensors)
+    parameters = estimator_class._parameters_of_old_files | estimator_class._parameters_of_file(
+        {key: decoder.decode(node, key) for key, node in parameters.items()}
+    )
     unknown = set(parameters) - set(estimator_class._get_param_names())
     if unknown:
         raise ValueError(
             f"{name} of this version has no parameter {', '.join(sorted(unknown))[:200]}."
         )
-    # Absent in files of the first version.
-    check_names(estimator_class, set(attributes) | {"readout_"})
-    decoder = Decoder(tensors)
-    estimator = estimator_class(
-        **estimator_class._parameters_of_old_files
-        | {key: decoder.decode(node, key) for key, node in parameters.items()}
-    )
-    values = {key: decoder.decode(node, key) for key, node in attributes.items()}
+    estimator = estimator_class(**parameters)
+    missing = estimator_class._attributes_of_old_files(parameters)
+    # readout_ too is absent in files of the first version.
+    check_names(estimator_class, set(attributes) | set(missing) | {"readout_"})
+    values = missing | {key: decoder.decode(node, key) for key, node in attributes.items()}
     parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
     estimator.__dict__.update(values)
     if "readout_" not in values:

@@ -290,9 +290,9 @@ def _check_stages(value: Any, name: str, estimator: Any) -> None:
         require(fits, where, "does not go with model_")
     history = vars(estimator).get("history_")
     # A learned basis has moves on record, and one stage: the end.
-    indices = vars(estimator).get("basis_indices_", np.zeros(1))
-    is_learned = len(value) == 1 and (indices == -1).all()
-    if history is not None and not is_learned:
+    if vars(estimator).get("_is_learned", False):
+        require(len(value) == 1, name, "has more than one stage, of a learned basis")
+    elif history is not None:
         first = next(iter(history.values()))
         machine = history.get("class_index", np.zeros(len(first), dtype=np.intp))
         longest = int(np.bincount(machine).max()) if len(machine) else 0
@@ -320,6 +320,10 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     require(type(rows_seen) is int and rows_seen >= 0, f"{name}.rows_seen", "is no count")
 
 
+def _check_truth(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is bool, name, "is neither true nor false")
+
+
 _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
     "class_weight": _check_class_weight,
     "kernel": _check_kernel,
@@ -345,6 +349,7 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "n_support_vectors_": _check_count,
     "stop_reason_": _check_reason,
     "history_": _check_history,
+    "_is_learned": _check_truth,
     "_stages": _check_stages,
     "_patterns": _check_patterns,
 }

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin import kernels, losses, models
+from widemargin import basis_settings, kernels, losses, models
 from widemargin.model_files._checks import check_csr, is_array
 from widemargin.readouts import Readout
 from widemargin.solvers import cutting_plane, full_gradient, larank
@@ -58,7 +58,11 @@ SOLVERS: dict[str, type[Any]] = {
     for solver in (larank.LaRank, full_gradient.FullGradient, cutting_plane.CuttingPlane)
 }
 READOUTS: dict[str, type[Any]] = {"Readout": Readout}
+BASES: dict[str, type[Any]] = {
+    basis.__name__: basis for basis in (basis_settings.ChosenBasis, basis_settings.LearnedBasis)
+}
 OBJECTS = {
+    "basis": BASES,
     "kernel": KERNELS,
     "loss": LOSSES,
     "model": MODELS,

@@ -157,7 +157,7 @@ class UnitSolver(ABC):
 
 
 @dataclass(frozen=True)
-class LearnedBasis(UnitSolver):
+class VariableProjection(UnitSolver):
     """Learn centres, widths and metric of Gaussian units by variable projection.
 
     Parameters
@@ -187,7 +187,7 @@ class LearnedBasis(UnitSolver):
             elif not reason and self.tol > 0 and before and before[0] - current.objective < least:
                 reason = "tol"
             elif not reason and len(rounds) >= self.max_iter:
-                reason = "learn_iter"
+                reason = "max_iter"
             if reason:
                 raise StopIteration
             rounds.begin()
@@ -212,7 +212,7 @@ class LearnedBasis(UnitSolver):
         if not reason:
             # It found nothing lower, or took too long about it, in a round that has begun.
             rounds.end(search.best)
-            reason = "learn_iter" if ended.status == _OUT_OF_TRIALS else "tol"
+            reason = "max_iter" if ended.status == _OUT_OF_TRIALS else "tol"
             reason = "not_finite" if search.ended_at_no_number else reason
         state = problem.finish(rounds.best or search.best, self.last_newton())
         return replace(

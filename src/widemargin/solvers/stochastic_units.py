@@ -75,7 +75,7 @@ class StochasticUnits(UnitSolver):
             if reason:
                 break
         ended = problem.finish(rounds.best or walk.last_good, self.last_newton())
-        return replace(ended, history=rounds.history, stopped_because=reason or "learn_iter")
+        return replace(ended, history=rounds.history, stopped_because=reason or "max_iter")
 
 
 class _Walk:
