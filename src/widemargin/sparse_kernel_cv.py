@@ -76,8 +76,9 @@ class SparseKernelClassifierCV(ClassifierMixin, BaseMachine):  # type: ignore[mi
     basis : {"learned", "shared"}, default="learned"
         Whether vectors are learned, or chosen from the training rows.
 
-    loss : {"weston_watkins", "crammer_singer", "logistic"} or Loss, default="weston_watkins"
-        What a wrong row costs; "logistic" adds ``predict_proba``.
+    loss : str or Loss, default="weston_watkins"
+        What a wrong row costs, as for :class:`SparseKernelClassifier`; "logistic" adds
+        ``predict_proba``.
 
     metric : {"auto", "none", "diagonal", "full"}, default="auto"
         What a learned basis learns of distances; only with ``basis="learned"``.
