@@ -1,10 +1,15 @@
 """Sphinx settings."""
 
 import re
+import sys
+from pathlib import Path
 
 from docutils.utils import get_source_line
 
 import widemargin
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _tables import filled  # beside this file
 
 project = "widemargin"
 author = "the widemargin developers"
@@ -50,7 +55,13 @@ def keep_text_of_inherited_reference(_app, _env, node, text):
     return None
 
 
+def fill_tables(_app, _name, source):
+    """Put tables of losses and kernels where a page says so."""
+    source[0] = filled(source[0])
+
+
 def setup(app):
     """Connect the event handlers."""
+    app.connect("source-read", fill_tables)
     app.connect("autodoc-skip-member", skip_metadata_routing)
     app.connect("missing-reference", keep_text_of_inherited_reference)

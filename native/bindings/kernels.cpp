@@ -1,77 +1,58 @@
 #include "widemargin/kernels.hpp"
 
+#include <nanobind/stl/variant.h>
+
+#include <variant>
+#include <vector>
+
 #include "arrays.hpp"
+#include "parameters.hpp"
 
 namespace widemargin::bindings {
 namespace {
 
 using namespace nb::literals;
 
-template <class Kernel, class In, class T>
-void bind_blocks(nb::module_& m) {
+// Raises unless out fits, and the basis is the one that an adaptive kernel belongs to.
+template <class Rows, class Basis, class T>
+void check_block(const AnyKernel& kernel, const Rows& rows, const Basis& basis,
+                 const Matrix<T>& out) {
+  require(rows.columns == basis.columns, "rows and basis differ in features");
+  require(out.rows == rows.rows && out.columns == basis.rows, "out has the wrong shape");
+  if (const auto* adaptive = std::get_if<AdaptiveRbfKernel>(&kernel)) {
+    require(adaptive->widths.size() == basis.rows, "widths and basis differ in vectors");
+  }
+}
+
+template <class T>
+Matrix<const T> view(const Array2<const T>& rows) {
+  return as_matrix(rows);
+}
+template <class T>
+SparseMatrix<T> view(const CsrArrays<T>& rows) {
+  return rows.view();
+}
+
+template <class T, class Rows, class Basis>
+void bind_block(nb::module_& m) {
   m.def(
       "kernel_block",
-      [](const Kernel& kernel, Array2<const In> rows, Array2<const In> basis, Array2<T> out,
+      [](const AnyKernel& kernel, const Rows& rows, const Basis& basis, Array2<T> out,
          int n_threads) {
-        require(rows.shape(1) == basis.shape(1), "rows and basis differ in features");
-        require(out.shape(0) == rows.shape(0) && out.shape(1) == basis.shape(0),
-                "out has the wrong shape");
+        const auto left = view(rows);
+        const auto right = view(basis);
+        check_block(kernel, left, right, as_matrix(out));
         nb::gil_scoped_release unlocked;
-        kernel_block<T>(kernel, as_matrix(rows), as_matrix(basis), as_matrix(out), n_threads);
+        kernel_block(kernel, left, right, as_matrix(out), n_threads);
       },
       "kernel"_a, "rows"_a.noconvert(), "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "kernel_block",
-      [](const Kernel& kernel, const CsrArrays<In>& rows, Array2<const In> basis, Array2<T> out,
-         int n_threads) {
-        require(rows.columns == basis.shape(1), "rows and basis differ in features");
-        const SparseMatrix<In> left = rows.view();
-        require(out.shape(0) == left.rows && out.shape(1) == basis.shape(0),
-                "out has the wrong shape");
-        nb::gil_scoped_release unlocked;
-        kernel_block<T>(kernel, left, as_matrix(basis), as_matrix(out), n_threads);
-      },
-      "kernel"_a, "rows"_a, "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "kernel_block",
-      [](const Kernel& kernel, const CsrArrays<In>& rows, const CsrArrays<In>& basis, Array2<T> out,
-         int n_threads) {
-        require(rows.columns == basis.columns, "rows and basis differ in features");
-        const SparseMatrix<In> left = rows.view(), right = basis.view();
-        require(out.shape(0) == left.rows && out.shape(1) == right.rows, "out has the wrong shape");
-        nb::gil_scoped_release unlocked;
-        kernel_block<T>(kernel, left, right, as_matrix(out), n_threads);
-      },
-      "kernel"_a, "rows"_a, "basis"_a, "out"_a.noconvert(), "n_threads"_a);
 }
 
 template <class In, class T>
-void bind_values(nb::module_& m) {
-  const auto check = [](const auto& rows, const auto& basis, const auto& out,
-                        const AdaptiveRbfKernel& kernel) {
-    require(rows.columns == basis.columns, "rows and basis differ in features");
-    require(kernel.widths.size() == basis.rows, "widths and basis differ in vectors");
-    require(out.rows == rows.rows && out.columns == basis.rows, "out has the wrong shape");
-  };
-  m.def(
-      "kernel_block",
-      [check](const AdaptiveRbfKernel& kernel, Array2<const In> rows, Array2<const In> basis,
-              Array2<T> out, int n_threads) {
-        check(as_matrix(rows), as_matrix(basis), as_matrix(out), kernel);
-        nb::gil_scoped_release unlocked;
-        kernel_values(AnyKernel(kernel), as_matrix(rows), as_matrix(basis), as_matrix(out),
-                      n_threads);
-      },
-      "kernel"_a, "rows"_a.noconvert(), "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "kernel_block",
-      [check](const AdaptiveRbfKernel& kernel, const CsrArrays<In>& rows, Array2<const In> basis,
-              Array2<T> out, int n_threads) {
-        check(rows.view(), as_matrix(basis), as_matrix(out), kernel);
-        nb::gil_scoped_release unlocked;
-        kernel_values(AnyKernel(kernel), rows.view(), as_matrix(basis), as_matrix(out), n_threads);
-      },
-      "kernel"_a, "rows"_a, "basis"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+void bind_blocks(nb::module_& m) {
+  bind_block<T, Array2<const In>, Array2<const In>>(m);
+  bind_block<T, CsrArrays<In>, Array2<const In>>(m);
+  bind_block<T, CsrArrays<In>, CsrArrays<In>>(m);
 }
 
 std::vector<double> as_vector(const Array1<const double>& array) {
@@ -79,7 +60,7 @@ std::vector<double> as_vector(const Array1<const double>& array) {
 }
 
 void bind_adaptive(nb::module_& m) {
-  nb::class_<AdaptiveRbfKernel>(m, "AdaptiveRbfKernel")
+  nb::class_<AdaptiveRbfKernel>(m, "AdaptiveRBFKernel")
       .def(
           "__init__",
           [](AdaptiveRbfKernel* self, Array1<const double> widths, Array1<const double> weights,
@@ -90,18 +71,6 @@ void bind_adaptive(nb::module_& m) {
                                          map.shape(1)};
           },
           "widths"_a.noconvert(), "weights"_a.noconvert(), "map"_a.noconvert());
-  bind_values<float, float>(m);
-  bind_values<double, double>(m);
-  bind_values<double, float>(m);
-  bind_values<float, double>(m);
-}
-
-template <class Kernel>
-void bind_kernel(nb::module_& m) {
-  bind_blocks<Kernel, float, float>(m);
-  bind_blocks<Kernel, double, double>(m);
-  bind_blocks<Kernel, double, float>(m);
-  bind_blocks<Kernel, float, double>(m);
 }
 
 template <class T>
@@ -132,20 +101,18 @@ void bind_csr(nb::module_& m, const char* name) {
 void bind_kernels(nb::module_& m) {
   bind_csr<float>(m, "CsrFloat32");
   bind_csr<double>(m, "CsrFloat64");
-  nb::class_<LinearKernel>(m, "LinearKernel").def(nb::init<>());
-  nb::class_<PolynomialKernel>(m, "PolynomialKernel")
-      .def(nb::init<double, double, int>(), "gamma"_a, "coef0"_a, "degree"_a);
-  nb::class_<SigmoidKernel>(m, "SigmoidKernel")
-      .def(nb::init<double, double>(), "gamma"_a, "coef0"_a);
-  nb::class_<RbfKernel>(m, "RbfKernel").def(nb::init<double>(), "gamma"_a);
-  nb::class_<LaplacianKernel>(m, "LaplacianKernel").def(nb::init<double>(), "gamma"_a);
-
+  nb::list names;
+  Kernels::for_each([&]<class Kernel>() {
+    bind_owner<Kernel>(m);
+    names.append(Kernel::name);
+  });
+  m.attr("KERNELS") = nb::tuple(names);
   bind_adaptive(m);
-  bind_kernel<LinearKernel>(m);
-  bind_kernel<PolynomialKernel>(m);
-  bind_kernel<SigmoidKernel>(m);
-  bind_kernel<RbfKernel>(m);
-  bind_kernel<LaplacianKernel>(m);
+
+  bind_blocks<float, float>(m);
+  bind_blocks<double, double>(m);
+  bind_blocks<double, float>(m);
+  bind_blocks<float, double>(m);
 }
 
 }  // namespace widemargin::bindings

@@ -1,10 +1,15 @@
 #include "widemargin/passes.hpp"
 
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 
+#include <stdexcept>
 #include <tuple>
+#include <type_traits>
+#include <variant>
 
 #include "arrays.hpp"
+#include "parameters.hpp"
 #include "scipy_blas.hpp"
 
 namespace widemargin::bindings {
@@ -14,50 +19,49 @@ using namespace nb::literals;
 
 using IndexArray = Array1<const std::int32_t>;
 
-// The array that holds the targets of a loss, and its view.
-template <class Targets>
-struct TargetInput;
+// The arrays that may hold targets, and the targets they are.
+using TargetArray =
+    std::variant<Array1<const std::int32_t>, Array2<const std::int8_t>, Array2<const double>>;
 
-template <>
-struct TargetInput<ClassTargets> {
-  using Array = Array1<const std::int32_t>;
-  static ClassTargets view(const Array& array, std::size_t outputs) {
-    for (std::size_t i = 0; i < array.shape(0); ++i) {
-      require(array.data()[i] >= 0 && static_cast<std::size_t>(array.data()[i]) < outputs,
-              "a class number is not below the number of outputs");
-    }
-    return {array.data()};
+ClassTargets view(const Array1<const std::int32_t>& array, std::size_t outputs) {
+  for (std::size_t i = 0; i < array.shape(0); ++i) {
+    require(array.data()[i] >= 0 && static_cast<std::size_t>(array.data()[i]) < outputs,
+            "a class number is not below the number of outputs");
   }
-};
+  return {array.data()};
+}
 
-template <>
-struct TargetInput<SignedTargets> {
-  using Array = Array2<const std::int8_t>;
-  static SignedTargets view(const Array& array, std::size_t outputs) {
-    require(array.shape(1) == outputs, "targets and scores differ in outputs");
-    return {array.data()};
-  }
-};
+SignedTargets view(const Array2<const std::int8_t>& array, std::size_t outputs) {
+  require(array.shape(1) == outputs, "targets and scores differ in outputs");
+  return {array.data()};
+}
 
-template <>
-struct TargetInput<RealTargets> {
-  using Array = Array2<const double>;
-  static RealTargets view(const Array& array, std::size_t outputs) {
-    require(array.shape(1) == outputs, "targets and scores differ in outputs");
-    return {array.data()};
-  }
-};
+RealTargets view(const Array2<const double>& array, std::size_t outputs) {
+  require(array.shape(1) == outputs, "targets and scores differ in outputs");
+  return {array.data()};
+}
 
-template <class Loss>
-using TargetArray = typename TargetInput<typename Loss::Targets>::Array;
+AnyJudge judge_of(const AnyLoss& loss, const TargetArray& targets, std::size_t outputs) {
+  return std::visit(
+      [&](const auto& each, const auto& array) -> AnyJudge {
+        using Loss = std::decay_t<decltype(each)>;
+        if constexpr (std::is_same_v<decltype(view(array, outputs)), typename Loss::Targets>) {
+          return Judge<Loss>{each, view(array, outputs)};
+        } else {
+          throw std::invalid_argument("widemargin._native: targets are of another kind of loss");
+        }
+      },
+      loss, targets);
+}
 
-template <class T, class Loss>
-ScoredRows<T, Loss> scored_rows(const Loss& loss, const TargetArray<Loss>& targets,
-                                const Array2<const T>& scores, const Array1<const T>& weights) {
-  require(targets.shape(0) == scores.shape(0), "targets and scores differ in rows");
+template <class T>
+ScoredRows<T> scored_rows(const AnyLoss& loss, const TargetArray& targets,
+                          const Array2<const T>& scores, const Array1<const T>& weights) {
+  const std::size_t n_targets =
+      std::visit([](const auto& array) { return array.shape(0); }, targets);
+  require(n_targets == scores.shape(0), "targets and scores differ in rows");
   require(weights.shape(0) == scores.shape(0), "weights and scores differ in rows");
-  return {loss, TargetInput<typename Loss::Targets>::view(targets, scores.shape(1)),
-          as_matrix(scores), weights.data()};
+  return {judge_of(loss, targets, scores.shape(1)), as_matrix(scores), weights.data()};
 }
 
 template <class Left, class Right>
@@ -65,11 +69,11 @@ void require_same_shape(const Left& left, const Right& right) {
   require(left.shape(0) == right.shape(0) && left.shape(1) == right.shape(1), "shapes differ");
 }
 
-template <class Loss, class T>
+template <class T>
 void bind_loss_passes(nb::module_& m) {
   m.def(
       "derivatives",
-      [](const Loss& loss, TargetArray<Loss> targets, Array2<const T> scores,
+      [](const AnyLoss& loss, const TargetArray& targets, Array2<const T> scores,
          Array1<const T> weights, Array2<T> gradient, Array2<T> curvature, Array1<bool> active,
          int n_threads) {
         require_same_shape(scores, gradient);
@@ -84,7 +88,7 @@ void bind_loss_passes(nb::module_& m) {
       "gradient"_a.noconvert(), "curvature"_a.noconvert(), "active"_a.noconvert(), "n_threads"_a);
   m.def(
       "loss_value",
-      [](const Loss& loss, TargetArray<Loss> targets, Array2<const T> scores,
+      [](const AnyLoss& loss, const TargetArray& targets, Array2<const T> scores,
          Array1<const T> weights, int n_threads) {
         const auto rows = scored_rows<T>(loss, targets, scores, weights);
         nb::gil_scoped_release unlocked;
@@ -94,7 +98,7 @@ void bind_loss_passes(nb::module_& m) {
       "n_threads"_a);
   m.def(
       "along_step",
-      [](const Loss& loss, TargetArray<Loss> targets, Array2<const T> scores,
+      [](const AnyLoss& loss, const TargetArray& targets, Array2<const T> scores,
          Array1<const T> weights, Array2<const T> moved, double step, int n_threads) {
         require_same_shape(scores, moved);
         const auto rows = scored_rows<T>(loss, targets, scores, weights);
@@ -106,7 +110,7 @@ void bind_loss_passes(nb::module_& m) {
       "moved"_a.noconvert(), "step"_a, "n_threads"_a);
   m.def(
       "curved_rows",
-      [](const Loss& loss, TargetArray<Loss> targets, Array2<const T> scores,
+      [](const AnyLoss& loss, const TargetArray& targets, Array2<const T> scores,
          Array1<const T> weights, Array2<const T> moved, Array2<T> out, int n_threads) {
         require_same_shape(scores, moved);
         require_same_shape(scores, out);
@@ -118,7 +122,7 @@ void bind_loss_passes(nb::module_& m) {
       "moved"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
   m.def(
       "hessian_product",
-      [](const Loss& loss, TargetArray<Loss> targets, Array2<const T> scores,
+      [](const AnyLoss& loss, const TargetArray& targets, Array2<const T> scores,
          Array1<const T> weights, Array2<const T> features, IndexArray chosen,
          Array2<const T> direction, Array2<double> out, int n_threads) {
         const auto rows = scored_rows<T>(loss, targets, scores, weights);
@@ -227,28 +231,18 @@ void bind_row_passes(nb::module_& m) {
       "residual"_a.noconvert(), "slope"_a.noconvert(), "bend"_a.noconvert(), "n_threads"_a);
 }
 
-template <class Loss>
-void bind_loss(nb::module_& m) {
-  bind_loss_passes<Loss, float>(m);
-  bind_loss_passes<Loss, double>(m);
-}
-
 }  // namespace
 
 void bind_passes(nb::module_& m) {
-  nb::class_<WestonWatkins>(m, "WestonWatkins").def(nb::init<>());
-  nb::class_<CrammerSinger>(m, "CrammerSinger").def(nb::init<double>(), "smoothing"_a);
-  nb::class_<Logistic>(m, "Logistic").def(nb::init<>());
-  nb::class_<SquaredHinge>(m, "SquaredHinge").def(nb::init<>());
-  nb::class_<BinaryLogistic>(m, "BinaryLogistic").def(nb::init<>());
-  nb::class_<SquaredError>(m, "SquaredError").def(nb::init<>());
+  nb::list names;
+  Losses::for_each([&]<class Loss>() {
+    bind_owner<Loss>(m);
+    names.append(Loss::name);
+  });
+  m.attr("LOSSES") = nb::tuple(names);
 
-  bind_loss<WestonWatkins>(m);
-  bind_loss<CrammerSinger>(m);
-  bind_loss<Logistic>(m);
-  bind_loss<SquaredHinge>(m);
-  bind_loss<BinaryLogistic>(m);
-  bind_loss<SquaredError>(m);
+  bind_loss_passes<float>(m);
+  bind_loss_passes<double>(m);
   bind_row_passes<float>(m);
   bind_row_passes<double>(m);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "widemargin/machine.hpp"
@@ -84,11 +86,9 @@ void fill_by_tiles(const PreparedBasis<T>& prepared, Matrix<T> out, int n_thread
   });
 }
 
-}  // namespace
-
 template <class T, class Rows, class In>
-void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
-                   int n_threads) {
+void fill_dense(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
+                int n_threads) {
   const PreparedBasis<T> prepared(kernel, basis, vector_code<T>());
   fill_by_tiles(prepared, out, n_threads,
                 [&](std::size_t first, std::size_t count, Scratch<T>& scratch, T* values) {
@@ -97,26 +97,8 @@ void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> b
 }
 
 template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
-                  Matrix<T> out, int n_threads) {
-  kernel_values(AnyKernel(kernel), rows, basis, out, n_threads);
-}
-
-template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, Matrix<const In> basis,
-                  Matrix<T> out, int n_threads) {
-  const PreparedBasis<T> prepared(AnyKernel(kernel), basis, vector_code<T>());
-  fill_by_tiles(prepared, out, n_threads,
-                [&](std::size_t first, std::size_t count, Scratch<T>& scratch, T* values) {
-                  const std::vector<In> tile = dense_rows(rows, first, count);
-                  prepared.values(contiguous(tile.data(), count, rows.columns), 0, count,
-                                  /*check=*/false, scratch, values);
-                });
-}
-
-template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
-                  Matrix<T> out, int n_threads) {
+void fill_sparse(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
+                 Matrix<T> out, int n_threads) {
   const std::size_t count = basis.rows;
   const double scale = kernel.scale();
   // Absolute values cancel where rows have a common offset; they are added up in double precision.
@@ -176,32 +158,53 @@ void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const Spar
   });
 }
 
-#define WIDEMARGIN_INSTANTIATE(T, In, Kernel)                                                  \
-  template void kernel_block<T, In, Kernel>(const Kernel&, Matrix<const In>, Matrix<const In>, \
-                                            Matrix<T>, int);                                   \
-  template void kernel_block<T, In, Kernel>(const Kernel&, const SparseMatrix<In>&,            \
-                                            Matrix<const In>, Matrix<T>, int);                 \
-  template void kernel_block<T, In, Kernel>(const Kernel&, const SparseMatrix<In>&,            \
-                                            const SparseMatrix<In>&, Matrix<T>, int);
-#define WIDEMARGIN_INSTANTIATE_ALL(Kernel)      \
-  WIDEMARGIN_INSTANTIATE(float, float, Kernel)  \
-  WIDEMARGIN_INSTANTIATE(float, double, Kernel) \
-  WIDEMARGIN_INSTANTIATE(double, float, Kernel) \
-  WIDEMARGIN_INSTANTIATE(double, double, Kernel)
-WIDEMARGIN_INSTANTIATE_ALL(LinearKernel)
-WIDEMARGIN_INSTANTIATE_ALL(PolynomialKernel)
-WIDEMARGIN_INSTANTIATE_ALL(SigmoidKernel)
-WIDEMARGIN_INSTANTIATE_ALL(RbfKernel)
-WIDEMARGIN_INSTANTIATE_ALL(LaplacianKernel)
+}  // namespace
 
-#define WIDEMARGIN_INSTANTIATE_VALUES(T, In)                                               \
-  template void kernel_values(const AnyKernel&, const Matrix<const In>&, Matrix<const In>, \
-                              Matrix<T>, int);                                             \
-  template void kernel_values(const AnyKernel&, const SparseMatrix<In>&, Matrix<const In>, \
-                              Matrix<T>, int);
-WIDEMARGIN_INSTANTIATE_VALUES(float, float)
-WIDEMARGIN_INSTANTIATE_VALUES(float, double)
-WIDEMARGIN_INSTANTIATE_VALUES(double, float)
-WIDEMARGIN_INSTANTIATE_VALUES(double, double)
+template <class T, class In>
+void kernel_block(const AnyKernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
+                  Matrix<T> out, int n_threads) {
+  fill_dense(kernel, rows, basis, out, n_threads);
+}
+
+template <class T, class In>
+void kernel_block(const AnyKernel& kernel, const SparseMatrix<In>& rows, Matrix<const In> basis,
+                  Matrix<T> out, int n_threads) {
+  if (std::holds_alternative<AdaptiveRbfKernel>(kernel)) {
+    return fill_dense(kernel, rows, basis, out, n_threads);
+  }
+  const PreparedBasis<T> prepared(kernel, basis, vector_code<T>());
+  fill_by_tiles(prepared, out, n_threads,
+                [&](std::size_t first, std::size_t count, Scratch<T>& scratch, T* values) {
+                  const std::vector<In> tile = dense_rows(rows, first, count);
+                  prepared.values(contiguous(tile.data(), count, rows.columns), 0, count,
+                                  /*check=*/false, scratch, values);
+                });
+}
+
+template <class T, class In>
+void kernel_block(const AnyKernel& kernel, const SparseMatrix<In>& rows,
+                  const SparseMatrix<In>& basis, Matrix<T> out, int n_threads) {
+  std::visit(
+      [&](const auto& each) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(each)>, AdaptiveRbfKernel>) {
+          throw std::invalid_argument("the basis of an adaptive kernel must be dense");
+        } else {
+          fill_sparse(each, rows, basis, out, n_threads);
+        }
+      },
+      kernel);
+}
+
+#define WIDEMARGIN_INSTANTIATE(T, In)                                                            \
+  template void kernel_block<T, In>(const AnyKernel&, Matrix<const In>, Matrix<const In>,        \
+                                    Matrix<T>, int);                                             \
+  template void kernel_block<T, In>(const AnyKernel&, const SparseMatrix<In>&, Matrix<const In>, \
+                                    Matrix<T>, int);                                             \
+  template void kernel_block<T, In>(const AnyKernel&, const SparseMatrix<In>&,                   \
+                                    const SparseMatrix<In>&, Matrix<T>, int);
+WIDEMARGIN_INSTANTIATE(float, float)
+WIDEMARGIN_INSTANTIATE(float, double)
+WIDEMARGIN_INSTANTIATE(double, float)
+WIDEMARGIN_INSTANTIATE(double, double)
 
 }  // namespace widemargin

@@ -5,38 +5,14 @@
 #include <cmath>
 #include <stdexcept>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
+#include "widemargin/chunk_sums.hpp"
 #include "widemargin/parallel.hpp"
 
 namespace widemargin {
 namespace {
-
-// Sums of `size` numbers a chunk, added up chunk by chunk.
-class ChunkSums {
- public:
-  ChunkSums(std::size_t rows, std::size_t size)
-      : size_(size), sums_(chunk_count(rows) * size, 0.0) {}
-
-  double* of(std::size_t chunk) { return sums_.data() + chunk * size_; }
-
-  template <class T>
-  void add(std::size_t chunk, const std::vector<T>& part) {
-    double* sum = of(chunk);
-    for (std::size_t i = 0; i < size_; ++i) sum[i] += static_cast<double>(part[i]);
-  }
-
-  void total(double* out) const {
-    std::fill_n(out, size_, 0.0);
-    for (std::size_t start = 0; start < sums_.size(); start += size_) {
-      for (std::size_t i = 0; i < size_; ++i) out[i] += sums_[start + i];
-    }
-  }
-
- private:
-  std::size_t size_;
-  std::vector<double> sums_;
-};
 
 template <class T>
 void gather(Matrix<const T> source, RowIndices chosen, std::vector<T>& tile) {
@@ -118,104 +94,115 @@ void factorise(std::size_t columns, double* matrix, std::size_t stride, const Bl
       "the curvature of the objective is not finite; check the scale of X and of C");
 }
 
+// out = W H(F) u for one row
 template <class T, class Loss>
-void weighted_curve(const ScoredRows<T, Loss>& rows, std::size_t row, std::size_t k, const T* moved,
-                    T* curved) {
-  rows.loss.hessian_product(rows.scores.row(row), rows.targets(row, k), k, moved, curved);
-  for (std::size_t c = 0; c < k; ++c) curved[c] *= rows.weights[row];
+void curve_row(const Judge<Loss>& judge, const ScoredRows<T>& rows, std::size_t row, const T* moved,
+               T* out) {
+  const std::size_t k = rows.scores.columns;
+  judge.loss.hessian_product(rows.scores.row(row), judge.targets(row, k), k, moved, out);
+  for (std::size_t c = 0; c < k; ++c) out[c] *= rows.weights[row];
+}
+
+// Adds up what sum_rows(judge, begin, end) returns, an array of numbers, over all chunks of rows.
+template <std::size_t Size, class T, class SumRows>
+std::array<double, Size> summed_by_chunk(const ScoredRows<T>& rows, int n_threads,
+                                         const SumRows& sum_rows) {
+  ChunkSums sums(rows.scores.rows, Size);
+  std::visit(
+      [&](const auto& judge) {
+        for_each_chunk(rows.scores.rows, n_threads,
+                       [&](std::size_t chunk, std::size_t begin, std::size_t end) {
+                         const std::array<double, Size> part = sum_rows(judge, begin, end);
+                         std::copy(part.begin(), part.end(), sums.of(chunk));
+                       });
+      },
+      rows.judge);
+  std::array<double, Size> total;
+  sums.total(total.data());
+  return total;
 }
 
 }  // namespace
 
-template <class T, class Loss>
-double derivatives(const ScoredRows<T, Loss>& rows, Matrix<T> gradient, Matrix<T> curvature,
-                   bool* active, int n_threads) {
+template <class T>
+double derivatives(const ScoredRows<T>& rows, Matrix<T> gradient, Matrix<T> curvature, bool* active,
+                   int n_threads) {
   const std::size_t k = rows.scores.columns;
-  ChunkSums values(rows.scores.rows, 1);
-  for_each_chunk(rows.scores.rows, n_threads,
-                 [&](std::size_t chunk, std::size_t begin, std::size_t end) {
-                   double sum = 0.0;
-                   for (std::size_t i = begin; i < end; ++i) {
-                     const T* f = rows.scores.row(i);
-                     T *g = gradient.row(i), *h = curvature.row(i);
-                     const T weight = rows.weights[i];
-                     sum += static_cast<double>(weight) *
-                            static_cast<double>(rows.loss.gradient(f, rows.targets(i, k), k, g));
-                     rows.loss.hessian_diagonal(f, rows.targets(i, k), k, h);
-                     T size = 0;
-                     for (std::size_t c = 0; c < k; ++c) {
-                       g[c] *= weight;
-                       h[c] *= weight;
-                       size += std::fabs(g[c]) + h[c];
-                     }
-                     active[i] = size > 0;
-                   }
-                   *values.of(chunk) = sum;
-                 });
-  double total = 0.0;
-  values.total(&total);
-  return total;
+  const auto sum_rows = [&](const auto& judge, std::size_t begin, std::size_t end) {
+    double sum = 0.0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const T* f = rows.scores.row(i);
+      T *g = gradient.row(i), *h = curvature.row(i);
+      const T weight = rows.weights[i];
+      sum += static_cast<double>(weight) *
+             static_cast<double>(judge.loss.gradient(f, judge.targets(i, k), k, g));
+      judge.loss.hessian_diagonal(f, judge.targets(i, k), k, h);
+      T size = 0;
+      for (std::size_t c = 0; c < k; ++c) {
+        g[c] *= weight;
+        h[c] *= weight;
+        size += std::fabs(g[c]) + h[c];
+      }
+      active[i] = size > 0;
+    }
+    return std::array{sum};
+  };
+  return summed_by_chunk<1>(rows, n_threads, sum_rows)[0];
 }
 
-template <class T, class Loss>
-double loss_value(const ScoredRows<T, Loss>& rows, int n_threads) {
+template <class T>
+double loss_value(const ScoredRows<T>& rows, int n_threads) {
   const std::size_t k = rows.scores.columns;
-  ChunkSums values(rows.scores.rows, 1);
-  for_each_chunk(
-      rows.scores.rows, n_threads, [&](std::size_t chunk, std::size_t begin, std::size_t end) {
-        double sum = 0.0;
-        for (std::size_t i = begin; i < end; ++i) {
-          sum += static_cast<double>(rows.weights[i]) *
-                 static_cast<double>(rows.loss.value(rows.scores.row(i), rows.targets(i, k), k));
-        }
-        *values.of(chunk) = sum;
-      });
-  double total = 0.0;
-  values.total(&total);
-  return total;
+  const auto sum_rows = [&](const auto& judge, std::size_t begin, std::size_t end) {
+    double sum = 0.0;
+    for (std::size_t i = begin; i < end; ++i) {
+      sum += static_cast<double>(rows.weights[i]) *
+             static_cast<double>(judge.loss.value(rows.scores.row(i), judge.targets(i, k), k));
+    }
+    return std::array{sum};
+  };
+  return summed_by_chunk<1>(rows, n_threads, sum_rows)[0];
 }
 
-template <class T, class Loss>
-AlongStep along_step(const ScoredRows<T, Loss>& rows, Matrix<const T> moved, double step,
-                     int n_threads) {
+template <class T>
+AlongStep along_step(const ScoredRows<T>& rows, Matrix<const T> moved, double step, int n_threads) {
   const std::size_t k = rows.scores.columns;
-  ChunkSums sums(rows.scores.rows, 3);
-  for_each_chunk(
-      rows.scores.rows, n_threads, [&](std::size_t chunk, std::size_t begin, std::size_t end) {
-        std::vector<T> scratch(3 * k);
-        T *f = scratch.data(), *g = f + k, *d = g + k;
-        double value = 0.0, slope = 0.0, curvature = 0.0;
-        for (std::size_t i = begin; i < end; ++i) {
-          const T *start = rows.scores.row(i), *u = moved.row(i);
-          for (std::size_t c = 0; c < k; ++c) f[c] = start[c] + static_cast<T>(step) * u[c];
-          const auto weight = static_cast<double>(rows.weights[i]);
-          value += weight * static_cast<double>(rows.loss.gradient(f, rows.targets(i, k), k, g));
-          rows.loss.hessian_product(f, rows.targets(i, k), k, u, d);
-          T row_slope = 0, row_curvature = 0;
-          for (std::size_t c = 0; c < k; ++c)
-            row_slope += g[c] * u[c], row_curvature += d[c] * u[c];
-          slope += weight * static_cast<double>(row_slope);
-          curvature += weight * static_cast<double>(row_curvature);
-        }
-        double* sum = sums.of(chunk);
-        sum[0] = value, sum[1] = slope, sum[2] = curvature;
-      });
-  double total[3];
-  sums.total(total);
-  return {total[0], total[1], total[2]};
+  const auto sum_rows = [&](const auto& judge, std::size_t begin, std::size_t end) {
+    std::vector<T> scratch(3 * k);
+    T *f = scratch.data(), *g = f + k, *d = g + k;
+    double value = 0.0, slope = 0.0, curvature = 0.0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const T *start = rows.scores.row(i), *u = moved.row(i);
+      for (std::size_t c = 0; c < k; ++c) f[c] = start[c] + static_cast<T>(step) * u[c];
+      const auto weight = static_cast<double>(rows.weights[i]);
+      value += weight * static_cast<double>(judge.loss.gradient(f, judge.targets(i, k), k, g));
+      judge.loss.hessian_product(f, judge.targets(i, k), k, u, d);
+      T row_slope = 0, row_curvature = 0;
+      for (std::size_t c = 0; c < k; ++c) row_slope += g[c] * u[c], row_curvature += d[c] * u[c];
+      slope += weight * static_cast<double>(row_slope);
+      curvature += weight * static_cast<double>(row_curvature);
+    }
+    return std::array{value, slope, curvature};
+  };
+  const auto [value, slope, curvature] = summed_by_chunk<3>(rows, n_threads, sum_rows);
+  return {value, slope, curvature};
 }
 
-template <class T, class Loss>
-void curved_rows(const ScoredRows<T, Loss>& rows, Matrix<const T> moved, Matrix<T> out,
-                 int n_threads) {
-  const std::size_t k = rows.scores.columns;
-  for_each_chunk(rows.scores.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) weighted_curve(rows, i, k, moved.row(i), out.row(i));
-  });
+template <class T>
+void curved_rows(const ScoredRows<T>& rows, Matrix<const T> moved, Matrix<T> out, int n_threads) {
+  std::visit(
+      [&](const auto& judge) {
+        for_each_chunk(rows.scores.rows, n_threads,
+                       [&](std::size_t, std::size_t begin, std::size_t end) {
+                         for (std::size_t i = begin; i < end; ++i)
+                           curve_row(judge, rows, i, moved.row(i), out.row(i));
+                       });
+      },
+      rows.judge);
 }
 
-template <class T, class Loss>
-void hessian_product(const ScoredRows<T, Loss>& rows, Matrix<const T> features, RowIndices chosen,
+template <class T>
+void hessian_product(const ScoredRows<T>& rows, Matrix<const T> features, RowIndices chosen,
                      Matrix<const T> direction, double* out, const Blas& blas, int n_threads) {
   const std::size_t columns = features.columns, k = direction.columns;
   ChunkSums sums(chosen.size(), columns * k);
@@ -226,10 +213,14 @@ void hessian_product(const ScoredRows<T, Loss>& rows, Matrix<const T> features, 
       gather(features, some, tile);
       blas.gemm<T>(false, false, some.size(), k, columns, T(1), tile.data(), columns,
                    direction.data, direction.stride, T(0), moved.data(), k);
-      for (std::size_t i = 0; i < some.size(); ++i) {
-        const auto row = static_cast<std::size_t>(some[i]);
-        weighted_curve(rows, row, k, moved.data() + i * k, curved.data() + i * k);
-      }
+      std::visit(
+          [&](const auto& judge) {
+            for (std::size_t i = 0; i < some.size(); ++i) {
+              const auto row = static_cast<std::size_t>(some[i]);
+              curve_row(judge, rows, row, moved.data() + i * k, curved.data() + i * k);
+            }
+          },
+          rows.judge);
       blas.gemm<T>(true, false, columns, k, some.size(), T(1), tile.data(), columns, curved.data(),
                    k, T(0), part.data(), k);
       sums.add(chunk, part);
@@ -359,22 +350,13 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
   });
 }
 
-#define WIDEMARGIN_INSTANTIATE_LOSS(T, Loss)                                                       \
-  template double derivatives<T, Loss>(const ScoredRows<T, Loss>&, Matrix<T>, Matrix<T>, bool*,    \
-                                       int);                                                       \
-  template double loss_value<T, Loss>(const ScoredRows<T, Loss>&, int);                            \
-  template AlongStep along_step<T, Loss>(const ScoredRows<T, Loss>&, Matrix<const T>, double,      \
-                                         int);                                                     \
-  template void curved_rows<T, Loss>(const ScoredRows<T, Loss>&, Matrix<const T>, Matrix<T>, int); \
-  template void hessian_product<T, Loss>(const ScoredRows<T, Loss>&, Matrix<const T>, RowIndices,  \
-                                         Matrix<const T>, double*, const Blas&, int);
 #define WIDEMARGIN_INSTANTIATE(T)                                                                \
-  WIDEMARGIN_INSTANTIATE_LOSS(T, WestonWatkins)                                                  \
-  WIDEMARGIN_INSTANTIATE_LOSS(T, CrammerSinger)                                                  \
-  WIDEMARGIN_INSTANTIATE_LOSS(T, Logistic)                                                       \
-  WIDEMARGIN_INSTANTIATE_LOSS(T, SquaredHinge)                                                   \
-  WIDEMARGIN_INSTANTIATE_LOSS(T, BinaryLogistic)                                                 \
-  WIDEMARGIN_INSTANTIATE_LOSS(T, SquaredError)                                                   \
+  template double derivatives<T>(const ScoredRows<T>&, Matrix<T>, Matrix<T>, bool*, int);        \
+  template double loss_value<T>(const ScoredRows<T>&, int);                                      \
+  template AlongStep along_step<T>(const ScoredRows<T>&, Matrix<const T>, double, int);          \
+  template void curved_rows<T>(const ScoredRows<T>&, Matrix<const T>, Matrix<T>, int);           \
+  template void hessian_product<T>(const ScoredRows<T>&, Matrix<const T>, RowIndices,            \
+                                   Matrix<const T>, double*, const Blas&, int);                  \
   template void scores<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int);        \
   template void transposed_product<T>(Matrix<const T>, RowIndices, Matrix<const T>, double*,     \
                                       const Blas&, int);                                         \

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "widemargin/chunk_sums.hpp"
 #include "widemargin/parallel.hpp"
 
 namespace widemargin {
@@ -173,24 +174,17 @@ void unit_sums(const UnitRows<T>& rows, RowIndices chosen, const UnitParameters<
   const Layout layout(rows, units, out);
   const std::vector<T> back = back_columns(units, layout);
   const std::size_t most = std::min(kRowsPerTile, chosen.size());
-  std::vector<std::vector<double>> sums(chunk_count(chosen.size()));
+  ChunkSums sums(chosen.size(), layout.size);
   for_each_chunk(chosen.size(), n_threads,
                  [&](std::size_t chunk, std::size_t begin, std::size_t end) {
                    TileSums<T> tile(rows, units, back, layout, blas, most);
-                   std::vector<double>& sum = sums[chunk];
-                   sum.resize(layout.size);
                    for (std::size_t first = begin; first < end; first += kRowsPerTile) {
-                     const std::vector<T>& part =
-                         tile.over(chosen.subspan(first, std::min(kRowsPerTile, end - first)));
-                     for (std::size_t i = 0; i < layout.size; ++i) {
-                       sum[i] += static_cast<double>(part[i]);
-                     }
+                     const std::size_t count = std::min(kRowsPerTile, end - first);
+                     sums.add(chunk, tile.over(chosen.subspan(first, count)));
                    }
                  });
-  std::vector<double>& total = sums.front();
-  for (std::size_t chunk = 1; chunk < sums.size(); ++chunk) {
-    for (std::size_t i = 0; i < layout.size; ++i) total[i] += sums[chunk][i];
-  }
+  std::vector<double> total(layout.size);
+  sums.total(total.data());
   std::copy_n(total.data(), layout.by_dimension, out.by_unit);
   if (out.by_dimension != nullptr) {
     std::copy_n(total.data() + layout.by_dimension, layout.dimensions, out.by_dimension);

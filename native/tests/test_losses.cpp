@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "examples.hpp"
 #include "random_data.hpp"
 #include "widemargin/losses.hpp"
 
@@ -21,24 +22,15 @@ constexpr bool has_classes = std::is_same_v<typename Loss::Targets, ClassTargets
 template <class Loss>
 constexpr bool has_numbers = std::is_same_v<typename Loss::Targets, RealTargets>;
 
-std::string name_of(const WestonWatkins&) { return "Weston-Watkins"; }
-std::string name_of(const CrammerSinger& loss) {
-  return "Crammer-Singer smoothed by " + std::to_string(loss.smoothing);
-}
-std::string name_of(const Logistic&) { return "logistic"; }
-std::string name_of(const SquaredHinge&) { return "squared hinge"; }
-std::string name_of(const BinaryLogistic&) { return "binary logistic"; }
-std::string name_of(const SquaredError&) { return "squared error"; }
-
 // A loss with the target of one row.
 template <class Loss>
-struct Judge {
+struct RowJudge {
   Loss loss;
   std::vector<std::int32_t> label;
   std::vector<std::int8_t> signs;
   std::vector<double> numbers;
 
-  Judge(const Loss& a_loss, std::size_t k, Random& random)
+  RowJudge(const Loss& a_loss, std::size_t k, Random& random)
       : loss(a_loss), label(1), signs(k), numbers(k) {
     label[0] = static_cast<std::int32_t>(random.below(k));
     for (std::int8_t& sign : signs) sign = random.below(2) == 0 ? 1 : -1;
@@ -82,13 +74,7 @@ struct Judge {
 
 template <class Function>
 void for_each_loss(const Function& function) {
-  function(WestonWatkins{});
-  function(CrammerSinger{0.1});
-  function(CrammerSinger{1.0});
-  function(Logistic{});
-  function(SquaredHinge{});
-  function(BinaryLogistic{});
-  function(SquaredError{});
+  for_each_example<Losses>(function);
 }
 
 // Calls function(judge, scores) for each loss, number of outputs and kind of scores: small ones,
@@ -102,7 +88,7 @@ void for_each_point(const Function& function) {
                          std::to_string(size));
         Random random(k);
         for (int repetition = 0; repetition < 5; ++repetition) {
-          const Judge judge(loss, k, random);
+          const RowJudge judge(loss, k, random);
           function(judge, random.values<double>(k, -size, size));
         }
       }
@@ -229,7 +215,7 @@ TEST("at a tie of all outputs the derivatives hold, and equal outputs are treate
     for (const std::size_t k : kOutputs) {
       const Case where(name_of(loss) + ", " + std::to_string(k) + " outputs");
       Random random(k);
-      Judge judge(loss, k, random);
+      RowJudge judge(loss, k, random);
       judge.label[0] = 0;
       std::fill(judge.signs.begin(), judge.signs.end(), std::int8_t{-1});
       std::fill(judge.numbers.begin(), judge.numbers.end(), -1.0);
@@ -251,24 +237,23 @@ TEST("at a tie of all outputs the derivatives hold, and equal outputs are treate
 
 TEST("a single class costs nothing") {
   Random random(1);
-  const auto check = [&](const auto& loss) {
-    const Case where(name_of(loss));
-    const Judge judge(loss, 1, random);
-    for (const double score : {-5.0, 0.0, 5.0}) {
-      const std::vector<double> f = {score}, u = {1.0};
-      CHECK(judge.value(f) == 0);
-      CHECK(judge.gradient(f)[0] == 0);
-      CHECK(judge.hessian_product(f, u)[0] == 0);
-      CHECK(judge.hessian_diagonal(f)[0] == 0);
+  for_each_loss([&](const auto& loss) {
+    if constexpr (has_classes<std::decay_t<decltype(loss)>>) {
+      const Case where(name_of(loss));
+      const RowJudge judge(loss, 1, random);
+      for (const double score : {-5.0, 0.0, 5.0}) {
+        const std::vector<double> f = {score}, u = {1.0};
+        CHECK(judge.value(f) == 0);
+        CHECK(judge.gradient(f)[0] == 0);
+        CHECK(judge.hessian_product(f, u)[0] == 0);
+        CHECK(judge.hessian_diagonal(f)[0] == 0);
+      }
     }
-  };
-  check(WestonWatkins{});
-  check(CrammerSinger{0.1});
-  check(Logistic{});
+  });
 }
 
 template <class T>
-void check_satisfied(const Judge<WestonWatkins>& judge, const std::vector<T>& f) {
+void check_satisfied(const RowJudge<WestonWatkins>& judge, const std::vector<T>& f) {
   CHECK(judge.value(f) == 0);
   for (const T entry : judge.gradient(f)) CHECK(entry == 0);
   for (const T entry : judge.hessian_diagonal(f)) CHECK(entry == 0);
@@ -276,12 +261,12 @@ void check_satisfied(const Judge<WestonWatkins>& judge, const std::vector<T>& f)
 
 TEST("a margin of exactly 1 is satisfied, for the hinges that say so") {
   Random random(2);
-  Judge judge(WestonWatkins{}, 3, random);
+  RowJudge judge(WestonWatkins{}, 3, random);
   judge.label[0] = 1;
   check_satisfied<float>(judge, {0.5f, 1.5f, 0.5f});
   check_satisfied<double>(judge, {0.25, 1.25, -7});
 
-  Judge hinge(SquaredHinge{}, 3, random);
+  RowJudge hinge(SquaredHinge{}, 3, random);
   hinge.signs = {1, -1, 1};
   const std::vector<double> f = {1, -1, 2};
   CHECK(hinge.value(f) == 0);
@@ -291,18 +276,18 @@ TEST("a margin of exactly 1 is satisfied, for the hinges that say so") {
 
 TEST("hinge values are those of their formulas") {
   Random random(3);
-  Judge ww(WestonWatkins{}, 4, random);
+  RowJudge ww(WestonWatkins{}, 4, random);
   ww.label[0] = 2;
   const std::vector<double> f = {0.5, -3, 1, 2};
   CHECK_NEAR(ww.value(f), 0.5 * (0.5 * 0.5 + 2 * 2), 1e-15);
-  Judge hinge(SquaredHinge{}, 4, random);
+  RowJudge hinge(SquaredHinge{}, 4, random);
   hinge.signs = {1, -1, -1, 1};
   CHECK_NEAR(hinge.value(f), 0.5 * (0.5 * 0.5 + 2 * 2), 1e-15);
 }
 
 TEST("the squared error is that of its formula, whatever the numbers") {
   Random random(4);
-  Judge judge(SquaredError{}, 3, random);
+  RowJudge judge(SquaredError{}, 3, random);
   judge.numbers = {0.5, -3, 1e6};
   const std::vector<double> f = {1, -1, 1e6}, g = judge.gradient(f);
   CHECK_NEAR(judge.value(f), 0.5 * (0.5 * 0.5 + 2 * 2), 1e-15);
@@ -324,7 +309,7 @@ std::vector<double> wrong_margins(const std::vector<double>& f, std::size_t y) {
 }
 
 // The rounded maximum, which the loss is half the square of.
-double rounded_maximum(const Judge<CrammerSinger>& judge, const std::vector<double>& f) {
+double rounded_maximum(const RowJudge<CrammerSinger>& judge, const std::vector<double>& f) {
   return std::sqrt(2 * judge.value(f));
 }
 
@@ -337,7 +322,7 @@ void for_each_crammer_singer_point(const Function& function) {
                          " outputs, scores up to " + std::to_string(size));
         Random random(k);
         for (int repetition = 0; repetition < 20; ++repetition) {
-          const Judge judge(CrammerSinger{smoothing}, k, random);
+          const RowJudge judge(CrammerSinger{smoothing}, k, random);
           function(judge, random.values<double>(k, -size, size));
         }
       }
@@ -347,7 +332,7 @@ void for_each_crammer_singer_point(const Function& function) {
 
 TEST("Crammer-Singer is the plain hinge where the worst class leads by the smoothing") {
   std::size_t met = 0;
-  for_each_crammer_singer_point([&](const Judge<CrammerSinger>& judge, std::vector<double> f) {
+  for_each_crammer_singer_point([&](const RowJudge<CrammerSinger>& judge, std::vector<double> f) {
     const double smoothing = judge.loss.smoothing;
     const std::size_t y = judge.target(), worst = y == 0 ? 1 : 0;
     const double lead = smoothing * (1 + 1e-9);
@@ -371,7 +356,7 @@ TEST("Crammer-Singer is the plain hinge where the worst class leads by the smoot
 
 TEST("Crammer-Singer is nowhere below the plain hinge, and above it within the bound") {
   for_each_crammer_singer_point(
-      [](const Judge<CrammerSinger>& judge, const std::vector<double>& f) {
+      [](const RowJudge<CrammerSinger>& judge, const std::vector<double>& f) {
         const std::vector<double> margins = wrong_margins(f, judge.target());
         const double plain = std::max(0.0, margins[0]), rounded = rounded_maximum(judge, f);
         const auto wrong = static_cast<double>(margins.size());
@@ -385,7 +370,7 @@ TEST("Crammer-Singer exceeds the plain hinge by smoothing/2 (1 - 1/n) at a tie o
   for (const double smoothing : {1e-3, 0.1, 1.0}) {
     for (const std::size_t tied : {1, 2, 3, 68}) {
       Random random(tied);
-      Judge judge(CrammerSinger{smoothing}, 70, random);
+      RowJudge judge(CrammerSinger{smoothing}, 70, random);
       judge.label[0] = 69;
       std::vector<double> f(70, -2.0);
       for (std::size_t c = 0; c < tied; ++c) f[c] = 0.5;
@@ -398,7 +383,7 @@ TEST("Crammer-Singer exceeds the plain hinge by smoothing/2 (1 - 1/n) at a tie o
 
 TEST("Crammer-Singer is above 0 just inside the margin, where two wrong classes tie") {
   Random random(8);
-  Judge judge(CrammerSinger{0.1}, 3, random);
+  RowJudge judge(CrammerSinger{0.1}, 3, random);
   judge.label[0] = 0;
   const std::vector<double> f = {1.02, 0, 0}, g = judge.gradient(f);
   CHECK_NEAR(rounded_maximum(judge, f), 0.005, kRounding);
@@ -409,7 +394,7 @@ TEST("Crammer-Singer is above 0 just inside the margin, where two wrong classes 
 
 TEST("Crammer-Singer attains the maximum over distributions that defines it") {
   for_each_crammer_singer_point(
-      [](const Judge<CrammerSinger>& judge, const std::vector<double>& f) {
+      [](const RowJudge<CrammerSinger>& judge, const std::vector<double>& f) {
         const double rounded = rounded_maximum(judge, f), smoothing = judge.loss.smoothing;
         if (rounded == 0) return;
         const std::size_t y = judge.target();
@@ -444,7 +429,7 @@ TEST("Crammer-Singer attains the maximum over distributions that defines it") {
 
 TEST("Crammer-Singer is 0, with no derivatives, for a row far inside its margin") {
   Random random(4);
-  Judge judge(CrammerSinger{0.1}, 3, random);
+  RowJudge judge(CrammerSinger{0.1}, 3, random);
   judge.label[0] = 0;
   for (const double score : {1.06, 2.0, 1e6}) {
     const std::vector<double> f = {score, 0, 0};
@@ -458,7 +443,7 @@ TEST("Crammer-Singer is 0, with no derivatives, for a row far inside its margin"
 // The same numbers, judged in more digits, give the same.
 void check_crammer_singer_digits(const std::vector<float>& f, double smoothing) {
   Random random(6);
-  Judge judge(CrammerSinger{smoothing}, f.size(), random);
+  RowJudge judge(CrammerSinger{smoothing}, f.size(), random);
   judge.label[0] = 0;
   const std::vector<double> wide(f.begin(), f.end());
   const double expected = judge.value(wide);
@@ -486,7 +471,7 @@ TEST("Crammer-Singer keeps its digits for large scores and at a tie of many clas
 
 TEST("Crammer-Singer is the plain hinge at large scores with no tie") {
   Random random(7);
-  Judge judge(CrammerSinger{0.1}, 3, random);
+  RowJudge judge(CrammerSinger{0.1}, 3, random);
   judge.label[0] = 0;
   for (const double size : {1e3, 1e9, 1e17}) {
     const std::vector<double> f = {0, size, 0};
@@ -500,7 +485,7 @@ TEST("Crammer-Singer is the plain hinge at large scores with no tie") {
 template <class T>
 void check_far_logistic() {
   Random random(5);
-  Judge judge(Logistic{}, 3, random);
+  RowJudge judge(Logistic{}, 3, random);
   judge.label[0] = 1;
   for (const T size : {T(100), T(1e4)}) {
     const std::vector<T> wrong = {size, -size, 0}, right = {-size, size, 0};
@@ -511,7 +496,7 @@ void check_far_logistic() {
     for (const T entry : judge.gradient(right)) CHECK_NEAR(entry, 0, 1e-6);
     for (const T entry : judge.hessian_diagonal(wrong)) CHECK_NEAR(entry, 0, 1e-6);
   }
-  Judge binary(BinaryLogistic{}, 2, random);
+  RowJudge binary(BinaryLogistic{}, 2, random);
   binary.signs = {1, -1};
   for (const T size : {T(100), T(1e4)}) {
     const std::vector<T> wrong = {-size, size}, right = {size, -size};
@@ -526,7 +511,7 @@ void check_far_logistic() {
 
 TEST("the value that comes with the logistic gradient is as good as the value alone, float") {
   Random random(7);
-  Judge judge(Logistic{}, 3, random);
+  RowJudge judge(Logistic{}, 3, random);
   judge.label[0] = 0;
   for (const float size : {1.0f, 10.0f, 1000.0f}) {
     const std::vector<float> f = {size, size - 8, size - 9};

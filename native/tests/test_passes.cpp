@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "examples.hpp"
 #include "random_data.hpp"
 #include "reference_blas.hpp"
 #include "widemargin/parallel.hpp"
@@ -250,7 +251,9 @@ struct Problem {
     }
   }
 
-  ScoredRows<T, Loss> scored() const { return {loss, targets(), scores.view(), weights.data()}; }
+  ScoredRows<T> scored() const {
+    return {Judge<Loss>{loss, targets()}, scores.view(), weights.data()};
+  }
 
   double weight(std::size_t i) const { return static_cast<double>(weights[i]); }
   auto target(std::size_t i) const { return targets()(i, shape.outputs); }
@@ -273,16 +276,10 @@ struct Problem {
 template <class T, class Function>
 void for_each_problem_of(const Function& function) {
   for (const Shape& shape : kShapes) {
-    const auto run = [&](const char* name, const auto& loss) {
-      const Case where(type_name<T>() + ", " + name + ", " + describe(shape));
+    for_each_example<Losses>([&](const auto& loss) {
+      const Case where(type_name<T>() + ", " + name_of(loss) + ", " + describe(shape));
       function(Problem<T, std::decay_t<decltype(loss)>>(loss, shape, Random(shape.rows)));
-    };
-    run("Weston-Watkins", WestonWatkins{});
-    run("Crammer-Singer", CrammerSinger{0.3});
-    run("logistic", Logistic{});
-    run("squared hinge", SquaredHinge{});
-    run("binary logistic", BinaryLogistic{});
-    run("squared error", SquaredError{});
+    });
   }
 }
 

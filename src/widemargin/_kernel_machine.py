@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from widemargin._base import BaseMachine
+from widemargin._named_kernels import as_kernel, check_gamma
 from widemargin._parameters import (
     check_choice,
     check_integer,
@@ -27,8 +28,6 @@ from widemargin.kernels import (
     Kernel,
     Precomputed,
     Rows,
-    as_kernel,
-    check_gamma,
 )
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -23,9 +23,10 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from widemargin._learning import dense_rows, metric_for
+from widemargin._named_kernels import as_kernel
 from widemargin._splits import Places, Split
 from widemargin.basis_settings import LearnedBasis, as_basis
-from widemargin.kernels import Rows, as_kernel
+from widemargin.kernels import Rows
 from widemargin.solvers.unit_start import start_units
 from widemargin.solvers.units import WorkingRows
 from widemargin.sparse_kernel import SparseKernelClassifier

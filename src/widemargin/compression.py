@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from widemargin._base import BaseMachine
 from widemargin._machines import Grown, Problem
+from widemargin._named_kernels import as_kernel, check_gamma
 from widemargin._parameters import check_choice, check_flag, check_integer, check_jobs, check_real
 from widemargin._rows import canonical_rows, validated_data
 from widemargin._system.warnings import warn_user
@@ -38,8 +39,6 @@ from widemargin.kernels import (
     Precomputed,
     Rows,
     Sigmoid,
-    as_kernel,
-    check_gamma,
 )
 from widemargin.losses import CLASS_LOSSES, Loss, SquaredError
 from widemargin.models import KernelExpansion
@@ -100,7 +99,7 @@ def compress(
         Weight of the loss of a row against the regulariser. None is 1e4 for scores, where the
         regulariser is there for stability and should not shrink anything; for classes, the C of
         the machine.
-    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear"}, Kernel or callable, default=None
+    kernel : str, Kernel or callable, default=None
         None is the machine's own, which suits its scores best. A learned basis whose vectors have
         widths and a metric has no kernel that other vectors could use, and needs one here.
     gamma : {"scale", "auto"} or float, default="scale"

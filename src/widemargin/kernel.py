@@ -55,9 +55,9 @@ class KernelClassifier(DualClassifier):
     C : float, default=1.0
         Weight of the summed loss against the regulariser.
 
-    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
-callable, default="rbf"
-        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+    kernel : str, Kernel or callable, default="rbf"
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values. For "precomputed", X is the kernel matrix: square in ``fit``,
         with a column for each training row in ``predict``. "sigmoid" is not positive semi-definite,
         so that the problem has no single optimum, and the fit warns.

@@ -173,9 +173,9 @@ class KernelPerceptron(_OnlineClassifier):
         Whether the coefficients that predict are the mean over all rows seen, which generalises
         better than the last ones. Once a ``budget`` is full they are the last ones, as it forgets.
 
-    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
-callable, default="rbf"
-        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+    kernel : str, Kernel or callable, default="rbf"
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values.
 
     gamma : {"scale", "auto"} or float, default="scale"
@@ -351,9 +351,9 @@ class KernelMIRA(_OnlineClassifier):
         By how much the right class is to be ahead. As small as it may be, it must be positive: all
         scores begin at zero, and would stay there.
 
-    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
-callable, default="rbf"
-        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+    kernel : str, Kernel or callable, default="rbf"
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values.
 
     gamma : {"scale", "auto"} or float, default="scale"

@@ -4,13 +4,20 @@ Every kernel answers three questions. ``block(rows, basis)`` is the matrix of va
 and basis vectors, ``diagonal(rows)`` the value of each row with itself, and ``select(rows,
 indices)`` the basis vectors that these rows make. The last is the rows themselves, except where a
 kernel matrix was computed in advance and a vector is known by its number alone.
+
+A class of this module is a kernel of the library, which model files know. With a ``name``, users
+can ask for it by that (``_named_kernels`` makes it of their parameters). A ``_NativeKernel`` is
+computed by the struct of ``kernels.hpp`` that is called as the class, with "Kernel" after it, and
+takes its fields. Subclasses elsewhere are kernels like any other for a fit, by the native code of
+the class that they come from. But no name stands for them, and no model file holds them: it would
+hold code.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -18,14 +25,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin._parameters import check_choice, check_integer, check_real
+from widemargin._parameters import check_integer, check_real
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # a C-contiguous array or a canonical CSR matrix, float32 or float64
 
-KERNEL_NAMES = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
-GAMMA_RULES = ("scale", "auto")
-
+#: Every kernel of the library, by the name of its class; see the head of this module.
+KERNELS: dict[str, type[Kernel]] = {}
 
 #: For which sparse rows are always computed with as dense ones.
 FEW_FEATURES = 256
@@ -66,17 +72,31 @@ class Kernel(ABC):
 
     Attributes
     ----------
+    name : str
+        What users call it; only kernels that they may ask for by a name have one.
     wants_double : bool
         Whether fits compute values in double precision even of rows in single precision: they may
         be large, while scores are made of their small differences.
     """
 
+    name: ClassVar[str | None] = None
     wants_double: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Enter a kernel of this module in ``KERNELS``."""
+        super().__init_subclass__(**settings)
+        if cls.__module__ == __name__ and not cls.__name__.startswith("_"):
+            KERNELS[cls.__name__] = cls
 
     @property
     def is_positive(self) -> bool:
         """Whether it is positive semi-definite by nature; False where nobody knows."""
         return False
+
+    @staticmethod
+    def width_of_scale(scale: float, n_features: int) -> float:
+        """Return what ``gamma="scale"`` means, given ``1 / (n_features * variance)``."""
+        return scale
 
     @abstractmethod
     def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
@@ -128,9 +148,19 @@ class _NativeKernel(Kernel):
     they meet the sparse basis entry by entry.
     """
 
-    @abstractmethod
+    _native_kind: ClassVar[type[Kernel]]  # the kernel of the library that this is, or comes from
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Remember which native kernel belongs to the class and those that come from it."""
+        super().__init_subclass__(**settings)
+        if cls.__module__ == __name__:
+            cls._native_kind = cls
+
     def native(self) -> Any:
-        """Return the kernel of the native code that this is."""
+        """Return the kernel of the native code that this is, with its parameters."""
+        kind: Any = self._native_kind
+        parameters = {field.name: getattr(self, field.name) for field in fields(kind)}
+        return getattr(_native, f"{kind.__name__}Kernel")(**parameters)
 
     def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
         """Return the values between ``rows`` and ``basis``."""
@@ -175,16 +205,16 @@ class _DistanceKernel(_NativeKernel):
 
 @dataclass(frozen=True)
 class RBF(_DistanceKernel):
-    """Gaussian kernel, ``exp(-gamma |x - b|^2)``."""
+    """Gaussian kernel, ``exp(-gamma |x - b|^2)``.
+
+    The one to take, unless you know better.
+    """
 
     gamma: float
+    name = "rbf"
 
     def __post_init__(self) -> None:
         check_real("gamma", self.gamma, positive=True)
-
-    def native(self) -> Any:
-        """Return the kernel of the native code that this is."""
-        return _native.RbfKernel(self.gamma)
 
     def lengths(self, gaps: Array) -> Array:
         """Return ``sqrt(gamma) |gap|``."""
@@ -196,13 +226,15 @@ class Laplacian(_DistanceKernel):
     """Laplacian kernel, ``exp(-gamma |x - b|_1)``."""
 
     gamma: float
+    name = "laplacian"
 
     def __post_init__(self) -> None:
         check_real("gamma", self.gamma, positive=True)
 
-    def native(self) -> Any:
-        """Return the kernel of the native code that this is."""
-        return _native.LaplacianKernel(self.gamma)
+    @staticmethod
+    def width_of_scale(scale: float, n_features: int) -> float:
+        """Return ``1 / (n_features * standard deviation)``: the distance is not squared."""
+        return float(np.sqrt(scale / n_features))
 
     def lengths(self, gaps: Array) -> Array:
         """Return ``gamma |gap|_1``."""
@@ -216,6 +248,7 @@ class Polynomial(_NativeKernel):
     gamma: float
     degree: int = 3
     coef0: float = 0.0
+    name = "poly"
     wants_double: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -227,10 +260,6 @@ class Polynomial(_NativeKernel):
     def is_positive(self) -> bool:
         """Whether the constant is none or positive: then all terms of the power are kernels."""
         return self.coef0 >= 0
-
-    def native(self) -> Any:
-        """Return the kernel of the native code that this is."""
-        return _native.PolynomialKernel(self.gamma, self.coef0, self.degree)
 
     def diagonal(self, rows: Rows) -> Array:
         """Return ``(gamma |x|^2 + coef0)^degree``."""
@@ -245,20 +274,17 @@ class Polynomial(_NativeKernel):
 class Sigmoid(_NativeKernel):
     """Sigmoid kernel, ``tanh(gamma x.b + coef0)``.
 
-    It is not positive semi-definite. A row may even have a negative value with itself, if
-    ``coef0`` is negative.
+    For those who come from ``SVC``. It is not positive semi-definite. A row may even have a
+    negative value with itself, if ``coef0`` is negative.
     """
 
     gamma: float
     coef0: float = 0.0
+    name = "sigmoid"
 
     def __post_init__(self) -> None:
         check_real("gamma", self.gamma, positive=True)
         check_real("coef0", self.coef0)
-
-    def native(self) -> Any:
-        """Return the kernel of the native code that this is."""
-        return _native.SigmoidKernel(self.gamma, self.coef0)
 
     def diagonal(self, rows: Rows) -> Array:
         """Return ``tanh(gamma |x|^2 + coef0)``."""
@@ -273,16 +299,13 @@ class Sigmoid(_NativeKernel):
 class Linear(_NativeKernel):
     """Linear kernel, ``x.b``."""
 
+    name = "linear"
     wants_double: ClassVar[bool] = True
 
     @property
     def is_positive(self) -> bool:
         """True."""
         return True
-
-    def native(self) -> Any:
-        """Return the kernel of the native code that this is."""
-        return _native.LinearKernel()
 
     def diagonal(self, rows: Rows) -> Array:
         """Return ``|x|^2``."""
@@ -331,7 +354,7 @@ class AdaptiveRBF(_DistanceKernel):
         none = np.empty((0, 0))
         metric = none if self.metric is None else _as_double(self.metric)
         weights, mapping = (metric, none) if metric.ndim == 1 else (none.ravel(), metric)
-        return _native.AdaptiveRbfKernel(_as_double(self.widths), weights, mapping)
+        return _native.AdaptiveRBFKernel(_as_double(self.widths), weights, mapping)
 
     def lengths(self, gaps: Array) -> Array:
         """Return ``sqrt(widths[j]) |gap metric|`` for gap j."""
@@ -354,10 +377,13 @@ class AdaptiveRBF(_DistanceKernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """Kernel values handed over as rows: entry j of a row is its value with training row j.
+    """Kernel values handed over as rows.
 
-    A basis vector is the number of a training row.
+    Entry j of a row is its value with training row j. A basis vector is the number of a training
+    row.
     """
+
+    name = "precomputed"
 
     def block(self, rows: Rows, basis: Rows, n_threads: int = 1) -> Array:
         """Return the columns of ``rows`` that belong to the basis."""
@@ -421,7 +447,7 @@ def _dense_parts(rows: Rows) -> Iterator[tuple[slice, Array]]:
         yield some, rows[some].toarray() if sp.issparse(rows) else rows[some]
 
 
-def _row_sums(rows: Rows, of_dense: Callable[[Array], Array]) -> Array:
+def row_sums(rows: Rows, of_dense: Callable[[Array], Array]) -> Array:
     """Return a sum over the features of each row; sparse rows have that of dense ones."""
     sums = np.empty(rows.shape[0])
     for some, dense in _dense_parts(rows):
@@ -434,92 +460,11 @@ def _squared_norms(rows: Rows) -> Array:
         squared = np.square(rows.data, dtype=np.float64)
         squares = sp.csr_matrix((squared, rows.indices, rows.indptr), shape=rows.shape)
         return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    return _row_sums(rows, lambda dense: np.einsum("ij,ij->i", dense, dense, dtype=np.float64))
+    return row_sums(rows, lambda dense: np.einsum("ij,ij->i", dense, dense, dtype=np.float64))
 
 
-def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
-    """Return ``1 / (n_features * variance)``, as scikit-learn's ``gamma="scale"``; 1 if constant.
-
-    Rows count by their weights, where there are any.
-    """
-    counts = np.ones(rows.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
-    total = counts.sum() * rows.shape[1]
-    if computes_densely(rows):
-        mean = float(
-            counts @ _row_sums(rows, lambda dense: dense.sum(axis=1, dtype=np.float64)) / total
-        )
-        squares = _row_sums(rows, lambda dense: np.square(dense - np.float64(mean)).sum(axis=1))
-        blocks = (slice(start, start + 4096) for start in range(0, rows.shape[0], 4096))
-        variance = float(sum(counts[some] @ squares[some] for some in blocks) / total)
-    else:
-        each = np.repeat(counts, np.diff(rows.indptr))
-        values = rows.data.astype(np.float64)
-        mean = float(each @ values / total)
-        variance = float((each @ (values - mean) ** 2 + (total - each.sum()) * mean**2) / total)
-    scale = rows.shape[1] * variance
-    if variance <= (16 * np.finfo(np.float64).eps * mean) ** 2 or not np.isfinite(1.0 / scale):
-        return 1.0
-    return float(1.0 / scale)
-
-
-def check_gamma(gamma: Any) -> None:
-    """Raise unless this is a rule that gives the width of kernels, or a positive number."""
-    if isinstance(gamma, str):
-        check_choice("gamma", gamma, GAMMA_RULES, ", or a positive number")
-    else:
-        check_real("gamma", gamma, positive=True)
-
-
-def auto_gamma(rows: Rows) -> float:
-    """Return ``1 / n_features``, as scikit-learn's ``gamma="auto"``."""
-    return 1.0 / float(rows.shape[1])
-
-
-def as_kernel(
-    kernel: str | Kernel | Callable[[Any, Any], Any],
-    rows: Rows,
-    *,
-    gamma: float | str = "scale",
-    degree: int = 3,
-    coef0: float = 0.0,
-    weights: Array | None = None,
-) -> Kernel:
-    """Make a kernel from its name and parameters, or wrap what was given.
-
-    Parameters
-    ----------
-    kernel : str, Kernel or callable
-        A name of ``KERNEL_NAMES``; a kernel; or a callable for :class:`CustomKernel`.
-    rows : array or CSR matrix
-        The training rows, from which ``gamma="scale"`` takes the variance, and "auto" the number
-        of features.
-    gamma, degree, coef0
-        Parameters of kernels that are given by name.
-    weights : ndarray, default=None
-        Of the rows.
-    """
-    if isinstance(kernel, Kernel):
-        return kernel
-    if not isinstance(kernel, str):
-        return CustomKernel(kernel)
-    if kernel == "linear":
-        return Linear()
-    if kernel == "precomputed":
-        return Precomputed()
-    width = _width(gamma, kernel, rows, weights)
-    if kernel == "poly":
-        return Polynomial(width, degree=degree, coef0=coef0)
-    if kernel == "sigmoid":
-        return Sigmoid(width, coef0=coef0)
-    return {"rbf": RBF, "laplacian": Laplacian}[kernel](width)
-
-
-def _width(gamma: float | str, kernel: str, rows: Rows, weights: Array | None) -> float:
-    if not isinstance(gamma, str):
-        return float(gamma)
-    if gamma == "auto":
-        return auto_gamma(rows)
-    width = scale_gamma(rows, weights)
-    if kernel == "laplacian":
-        return float(np.sqrt(width / rows.shape[1]))  # 1 / (n_features * standard deviation)
-    return width
+#: Kernels by the names that users have for them.
+NAMED_KERNELS: dict[str, type[Kernel]] = {
+    kernel.name: kernel for kernel in KERNELS.values() if kernel.name is not None
+}
+KERNEL_NAMES = tuple(NAMED_KERNELS)

@@ -2,12 +2,17 @@
 
 A loss judges scores and targets. It never sees the rows, the coefficients or C. The formulas live
 in the native header ``losses.hpp``; the classes here are their names and their parameters.
+
+A class of this module that has a ``name`` is a loss of the library: its native twin has the name of
+the class and takes its fields, and users, tests, model files and the guide find it in ``LOSSES``.
+Subclasses elsewhere are losses like any other for a fit, by the native code of the class that they
+come from. But no name stands for them, and no model file holds them: it would hold code.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -16,6 +21,9 @@ import numpy.typing as npt
 from widemargin import _native
 
 Array: TypeAlias = npt.NDArray[Any]
+
+#: Every loss of the library, by its name; see the head of this module.
+LOSSES: dict[str, type[Loss]] = {}
 
 
 class Loss(ABC):
@@ -32,13 +40,34 @@ class Loss(ABC):
     # Whether every output curves the same at all scores, so that one Gram matrix serves them all.
     curves_alike: ClassVar[bool] = False
 
-    @abstractmethod
+    # The loss of the library that this is, or comes from.
+    _native_kind: ClassVar[type[Loss] | None] = None
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Enter a loss of this module in ``LOSSES``."""
+        super().__init_subclass__(**settings)
+        if cls.__module__ == __name__ and "name" in vars(cls):
+            LOSSES[cls.name] = cls
+            cls._native_kind = cls
+
     def native(self) -> Any:
-        """Return the native loss."""
+        """Return the native loss, with the parameters of this one."""
+        kind: Any = self._native_kind
+        if kind is None:
+            raise TypeError(
+                f"{type(self).__name__} has no native code. Derive a loss from one of "
+                f"widemargin.losses: {', '.join(each.__name__ for each in LOSSES.values())}."
+            )
+        parameters = {field.name: getattr(self, field.name) for field in fields(kind)}
+        return getattr(_native, kind.__name__)(**parameters)
 
     @abstractmethod
     def encode(self, labels: npt.NDArray[np.intp], n_outputs: int) -> Array:
         """Return the targets for class numbers 0 .. n_outputs - 1."""
+
+    def one_against_rest(self) -> Loss:
+        """Return the loss of a single class against the rest that belongs to this one."""
+        return BinaryLogistic() if self.gives_probabilities else SquaredHinge()
 
     def value(self, scores: Array, targets: Array) -> Array:
         """Return the loss of each row, shape (n_rows,)."""
@@ -100,23 +129,23 @@ class _SignedLoss(Loss):
 
 @dataclass(frozen=True)
 class WestonWatkins(_ClassLoss):
-    """Squared hinge of Weston and Watkins, ``1/2 sum_{c != y} max(0, 1 + f_c - f_y)^2``."""
+    """Squared hinge of Weston and Watkins, ``1/2 sum_{c != y} max(0, 1 + f_c - f_y)^2``.
+
+    It adds up the margin violations of all wrong classes. It is smooth enough for Newton steps and
+    a good first choice.
+    """
 
     name = "weston_watkins"
-
-    def native(self) -> Any:
-        """Return the native loss."""
-        return _native.WestonWatkins()
 
 
 @dataclass(frozen=True)
 class CrammerSinger(_ClassLoss):
     """Squared hinge of Crammer and Singer, ``1/2 max(0, max_{c != y} 1 + f_c - f_y)^2``.
 
-    Its maximum has a kink where two wrong classes tie, and the iterates of a solver collect there.
-    So the maximum is rounded off near ties: where the worst wrong class leads the next by
-    ``smoothing`` or more the loss is the plain one, and at a tie the maximum is larger by less
-    than ``smoothing / 2``.
+    It counts only the worst wrong class. The maximum has a kink where two wrong classes tie, and
+    the iterates of a solver collect there. So it is rounded off near ties: where the worst wrong
+    class leads the next by ``smoothing`` or more the loss is the plain one, and at a tie the
+    maximum is larger by less than ``smoothing / 2``.
 
     Parameters
     ----------
@@ -134,21 +163,16 @@ class CrammerSinger(_ClassLoss):
                 "kinks at ties, where Newton steps stall."
             )
 
-    def native(self) -> Any:
-        """Return the native loss."""
-        return _native.CrammerSinger(self.smoothing)
-
 
 @dataclass(frozen=True)
 class Logistic(_ClassLoss):
-    """Multinomial logistic loss, ``log sum_c exp(f_c) - f_y``."""
+    """Multinomial logistic loss, ``log sum_c exp(f_c) - f_y``.
+
+    It gives probabilities: ``predict_proba``.
+    """
 
     name = "logistic"
     gives_probabilities = True
-
-    def native(self) -> Any:
-        """Return the native loss."""
-        return _native.Logistic()
 
 
 @dataclass(frozen=True)
@@ -157,10 +181,6 @@ class SquaredHinge(_SignedLoss):
 
     name = "squared_hinge"
 
-    def native(self) -> Any:
-        """Return the native loss."""
-        return _native.SquaredHinge()
-
 
 @dataclass(frozen=True)
 class BinaryLogistic(_SignedLoss):
@@ -168,10 +188,6 @@ class BinaryLogistic(_SignedLoss):
 
     name = "binary_logistic"
     gives_probabilities = True
-
-    def native(self) -> Any:
-        """Return the native loss."""
-        return _native.BinaryLogistic()
 
 
 @dataclass(frozen=True)
@@ -184,32 +200,17 @@ class SquaredError(Loss):
     name = "squared_error"
     curves_alike = True
 
-    def native(self) -> Any:
-        """Return the native loss."""
-        return _native.SquaredError()
-
     def encode(self, labels: npt.NDArray[np.intp], n_outputs: int) -> Array:
         """Return +1 for the output of the class, -1 for the others."""
         return _signs(labels, n_outputs, np.float64)
 
 
+#: Those of the scores of all classes: what ``loss`` of a multiclass estimator may be.
 CLASS_LOSSES: dict[str, type[Loss]] = {
-    loss.name: loss for loss in (WestonWatkins, CrammerSinger, Logistic)
+    name: loss for name, loss in LOSSES.items() if issubclass(loss, _ClassLoss)
 }
 
 
 def all_losses() -> list[Loss]:
-    """Return one of every loss, for tests that walk them."""
-    return [
-        WestonWatkins(),
-        CrammerSinger(),
-        Logistic(),
-        SquaredHinge(),
-        BinaryLogistic(),
-        SquaredError(),
-    ]
-
-
-def one_against_rest(loss: Loss) -> Loss:
-    """Return the loss of a single class against the rest that belongs to a multiclass loss."""
-    return BinaryLogistic() if loss.gives_probabilities else SquaredHinge()
+    """Return one of every loss, with its defaults, for tests that walk them."""
+    return [loss() for loss in LOSSES.values()]

@@ -15,10 +15,8 @@ from widemargin import _native
 from widemargin._probes import keeps_digits, probes_of
 from widemargin.kernels import (
     FEW_FEATURES,
-    RBF,
     AdaptiveRBF,
     Kernel,
-    Laplacian,
     Linear,
     Precomputed,
     Rows,
@@ -279,7 +277,7 @@ class KernelExpansion(Model):
         exact = self.machine(_DOUBLE)
         if exact.by_entries:
             return exact
-        return None if isinstance(self.kernel, (RBF, Laplacian)) else machine
+        return machine if isinstance(self.kernel, AdaptiveRBF) else None
 
     def _build(self, dtype: Any) -> Any:
         if dtype != _DOUBLE:
@@ -317,8 +315,7 @@ class KernelExpansion(Model):
         """Return rows on which to measure what single precision loses, the outer half last."""
         # Wide vectors may be as large as the machine: few of them, and few copies.
         most = max(4, min(_PROBED_VECTORS, _PROBED_ENTRIES // max(1, self.n_features)))
-        kernel = self.kernel
-        lengths = kernel.lengths if isinstance(kernel, (RBF, AdaptiveRBF, Laplacian)) else None
+        lengths = getattr(self.kernel, "lengths", None)  # only kernels of distances have them
         return probes_of(_dense(self.basis[:most]), lengths)
 
 

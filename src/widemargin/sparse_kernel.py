@@ -18,6 +18,7 @@ from widemargin._fitting import (
 from widemargin._kernel_machine import KernelMachine
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn, metric_for
 from widemargin._machines import Grown, Problem, merge, order_of_choice, two_as_one
+from widemargin._named_kernels import auto_gamma
 from widemargin._parameters import (
     check_choice,
     check_flag,
@@ -40,9 +41,8 @@ from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
     Kernel,
-    auto_gamma,
 )
-from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
+from widemargin.losses import CLASS_LOSSES, Loss
 from widemargin.models import KernelExpansion
 from widemargin.objectives import BasisObjective
 from widemargin.readouts import Link, Readout
@@ -76,18 +76,20 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         Basis vectors at the most. With ``basis="per_class"`` the cap holds for the set of each
         class.
 
-    loss : {"weston_watkins", "crammer_singer", "logistic"} or Loss, default="weston_watkins"
-        What a wrong row costs. "weston_watkins" is the squared hinge summed over the wrong classes
-        (SMSVM), "crammer_singer" the squared hinge of the worst of them, "logistic" the multinomial
-        logistic loss (ImVM), which adds ``predict_proba``. With ``basis="per_class"`` each class is
-        set against the rest by the squared hinge, or by the logistic loss.
+    loss : str or Loss, default="weston_watkins"
+        What a wrong row costs: a name of ``widemargin.losses.CLASS_LOSSES``, or one of these losses
+        with parameters of its own, such as ``CrammerSinger(smoothing=0.2)``. "weston_watkins" is
+        the squared hinge summed over the wrong classes (SMSVM), "crammer_singer" the squared hinge
+        of the worst of them, "logistic" the multinomial logistic loss (ImVM), which adds
+        ``predict_proba``. With ``basis="per_class"`` each class is set against the rest by
+        ``loss.one_against_rest()``: the squared hinge, or the logistic loss for "logistic".
 
     C : float, default=10.0
         Weight of the summed loss against the regulariser. The papers' lambda is 1 / C.
 
-    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"}, Kernel or \
-callable, default="rbf"
-        A name; an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+    kernel : str, Kernel or callable, default="rbf"
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
         returns the matrix of values, such as the kernels of
         :mod:`sklearn.gaussian_process.kernels`. For "precomputed", X is the kernel matrix: square
         in ``fit``, with a column for each training row in ``predict``. For a kernel that is not
@@ -525,7 +527,7 @@ callable, default="rbf"
             return [Problem(loss, targets.encode(loss), n_classes)]
         # Of two classes, the machine of the second serves both.
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
-        signed = one_against_rest(loss)
+        signed = loss.one_against_rest()
         return [Problem(signed, targets.encode_against_rest(signed, number), 1) for number in alone]
 
     def _grow(

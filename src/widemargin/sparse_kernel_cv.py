@@ -77,8 +77,9 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine): 
         Whether vectors are learned, or chosen from the training rows. Objects take settings:
         :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``.
 
-    loss : {"weston_watkins", "crammer_singer", "logistic"} or Loss, default="weston_watkins"
-        What a wrong row costs; "logistic" adds ``predict_proba``.
+    loss : str or Loss, default="weston_watkins"
+        What a wrong row costs, as for :class:`SparseKernelClassifier`; "logistic" adds
+        ``predict_proba``.
 
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning

@@ -28,6 +28,7 @@ from widemargin import (
     SparseKernelClassifierCV,
     compress,
 )
+from widemargin._named_kernels import scale_gamma
 from widemargin.basis import choose_jointly
 from widemargin.kernels import (
     RBF,
@@ -35,7 +36,6 @@ from widemargin.kernels import (
     Linear,
     Polynomial,
     computes_densely,
-    scale_gamma,
 )
 
 LOADERS = {

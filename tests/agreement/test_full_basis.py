@@ -7,7 +7,7 @@ from reference.machine import FixedBasis, objective
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import SparseKernelClassifier
-from widemargin.losses import CLASS_LOSSES, one_against_rest
+from widemargin.losses import CLASS_LOSSES
 
 GAMMA = 0.4
 every_class_loss = pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_full_basis_per_class_reaches_the_optimum_of_dense_solves(loss, three_cl
     X, y = three_classes
     machine = full_machine(loss=loss, basis="per_class", C=2.0).fit(X, y)
     K = rbf_kernel(X, gamma=GAMMA)
-    single = one_against_rest(loss)
+    single = loss.one_against_rest()
     solved = []
     for number in range(3):
         targets = single.encode((y != number).astype(int), 1)

@@ -1,5 +1,7 @@
 """The contract of a kernel: symmetric, the same dense and sparse, and positive if it says so."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,51 +13,34 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from widemargin import SparseKernelClassifier
+from widemargin import SparseKernelClassifier, _native, export
+from widemargin._named_kernels import as_kernel, scale_gamma
 from widemargin.kernels import (
     KERNEL_NAMES,
+    KERNELS,
+    NAMED_KERNELS,
     RBF,
     AdaptiveRBF,
     CustomKernel,
+    Kernel,
     Laplacian,
     Linear,
     Polynomial,
     Precomputed,
     Sigmoid,
-    as_kernel,
-    scale_gamma,
 )
 
-# (kernel, slow twin, scikit-learn's)
-TWINS = {
-    "rbf": (
-        RBF(0.3),
-        lambda X, Y: reference.rbf(X, Y, 0.3),
-        lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.3),
-    ),
-    "laplacian": (
-        Laplacian(0.2),
-        lambda X, Y: reference.laplacian(X, Y, 0.2),
-        lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.2),
-    ),
-    "poly": (
-        Polynomial(0.5, degree=3, coef0=1.0),
-        lambda X, Y: reference.polynomial(X, Y, 0.5, 3, 1.0),
-        lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=0.5, coef0=1.0),
-    ),
-    "sigmoid": (
-        Sigmoid(0.4, coef0=-0.5),
-        lambda X, Y: reference.sigmoid(X, Y, 0.4, -0.5),
-        lambda X, Y: pairwise.sigmoid_kernel(X, Y, gamma=0.4, coef0=-0.5),
-    ),
-    "linear": (Linear(), reference.linear, pairwise.linear_kernel),
+PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 1.0}
+OTHERS = {"sigmoid": {"gamma": 0.4, "coef0": -0.5}}
+FUNCTIONS = tuple(name for name in KERNEL_NAMES if name != "precomputed")  # of two rows
+NAMED = {
+    name: as_kernel(name, np.empty((0, 7)), **{**PARAMETERS, **OTHERS.get(name, {})})
+    for name in FUNCTIONS
 }
-NAMED = {name: kernel for name, (kernel, _, _) in TWINS.items()}
 CUSTOM = {
     "callable": CustomKernel(lambda X, Y: np.asarray((X @ Y.T + 1.0) ** 2)),
     "gaussian process": CustomKernel(Matern(nu=1.5)),
 }
-every_twin = pytest.mark.parametrize(("kernel", "slow", "peer"), TWINS.values(), ids=list(TWINS))
 every_named = pytest.mark.parametrize("kernel", NAMED.values(), ids=list(NAMED))
 every_function = pytest.mark.parametrize(
     "kernel", [*NAMED.values(), *CUSTOM.values()], ids=[*NAMED, *CUSTOM]
@@ -75,19 +60,48 @@ def basis(rng):
     return rng.randn(9, 7) * (rng.rand(9, 7) < 0.5)
 
 
-def test_every_name_is_tested_here(rows):
-    assert set(KERNEL_NAMES) == {*TWINS, "precomputed"}
-    for name, kernel in NAMED.items():
-        assert type(as_kernel(name, rows)) is type(kernel)
+def test_names_and_native_kernels_are_those_of_the_registry():
+    assert {name: type(kernel) for name, kernel in NAMED.items()} == {
+        name: NAMED_KERNELS[name] for name in FUNCTIONS
+    }
+    natives = {f"{type(kernel).__name__}Kernel" for kernel in NAMED.values()}
+    assert set(_native.KERNELS) == natives
 
 
-@every_twin
+def test_subclasses_elsewhere_leave_the_registry_as_it_is(rows):
+    before = dict(KERNELS), dict(NAMED_KERNELS)
+
+    class Own(RBF):
+        name = "rbf"
+
+    @dataclasses.dataclass(frozen=True)
+    class Wider(RBF):
+        share: float = 0.5
+
+    assert (dict(KERNELS), dict(NAMED_KERNELS)) == before
+    assert type(as_kernel("rbf", rows)) is RBF
+    expected = RBF(0.3).block(rows, rows)
+    for kernel in (Own(0.3), Wider(0.3)):
+        assert_array_equal(kernel.block(rows, rows), expected)
+
+
+@every_named
 @both_forms
-def test_values_are_those_of_the_formula_and_of_scikit_learn(kernel, slow, peer, form, rows, basis):
+def test_values_are_those_of_the_formula_and_of_scikit_learn(kernel, form, rows, basis):
     values = kernel.block(form(rows), form(basis))
     assert values.shape == (30, 9)
-    assert_allclose(values, slow(rows, basis), rtol=1e-12, atol=1e-13)
-    assert_allclose(values, peer(rows, basis), rtol=1e-12, atol=1e-13)
+    assert_allclose(values, reference.twin(kernel)(rows, basis), rtol=1e-12, atol=1e-13)
+    if kernel.name in pairwise.PAIRWISE_KERNEL_FUNCTIONS:
+        peer = pairwise.pairwise_kernels(
+            rows, basis, metric=kernel.name, **dataclasses.asdict(kernel)
+        )
+        assert_allclose(values, peer, rtol=1e-12, atol=1e-13)
+
+
+def test_scikit_learn_has_most_of_the_kernels():
+    assert {"rbf", "laplacian", "poly", "sigmoid", "linear"} <= {
+        *pairwise.PAIRWISE_KERNEL_FUNCTIONS
+    } & {*KERNEL_NAMES}
 
 
 @every_function
@@ -95,7 +109,9 @@ def test_symmetric_and_positive_semi_definite(kernel, rows):
     values = kernel.block(rows, rows)
     assert_allclose(values, values.T, rtol=1e-13, atol=1e-14)
     eigenvalues = np.linalg.eigvalsh(values)
-    assert (eigenvalues.min() >= -1e-12 * eigenvalues.max()) == (not isinstance(kernel, Sigmoid))
+    assert (eigenvalues.min() >= -1e-12 * eigenvalues.max()) == (
+        kernel.is_positive or kernel in CUSTOM.values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +203,8 @@ def test_a_row_is_selected_as_itself(kernel, rows):
 @both_forms
 @both_dtypes
 def test_a_common_offset_of_the_rows_costs_no_digits(name, form, dtype, rng):
-    kernel, slow, _ = TWINS[name]
+    kernel = NAMED[name]
+    slow = reference.twin(kernel)
     moved = (rng.randn(20, 3) + 1e6).astype(dtype)  # in float32, multiples of 1/16
     expected = slow(moved, moved)
     assert_allclose(kernel.block(form(moved), form(moved)), expected, rtol=0, atol=1e-5)
@@ -197,7 +214,8 @@ def test_a_common_offset_of_the_rows_costs_no_digits(name, form, dtype, rng):
 @both_forms
 @both_dtypes
 def test_one_far_row_costs_the_others_no_digits(name, form, dtype, rng):
-    kernel, slow, _ = TWINS[name]
+    kernel = NAMED[name]
+    slow = reference.twin(kernel)
     scattered = rng.randn(20, 3).astype(dtype)
     scattered[0] *= 1e6
     values = kernel.block(form(scattered), form(scattered))
@@ -394,3 +412,31 @@ def test_widths_that_are_none_are_refused(widths):
 def test_metrics_that_are_none_are_refused(metric):
     with pytest.raises(ValueError, match="metric"):
         AdaptiveRBF(np.ones(1), np.array(metric))
+
+
+class Unknown(Kernel):
+    """A kernel that no export has a formula for, as one that was added a moment ago has none."""
+
+    inner = RBF(0.5)
+
+    def block(self, rows, basis, n_threads=1):
+        return self.inner.block(rows, basis, n_threads)
+
+    def diagonal(self, rows):
+        return self.inner.diagonal(rows)
+
+    def native(self):
+        return self.inner.native()
+
+
+@pytest.mark.parametrize(
+    ("form", "message"), [("to_onnx", "no ONNX graph for the kernel"), ("to_c", "has no C form")]
+)
+def test_exports_refuse_a_kernel_that_they_have_no_formula_for(
+    form, message, three_classes, tmp_path
+):
+    if form == "to_onnx":
+        pytest.importorskip("onnx")
+    machine = SparseKernelClassifier(5, kernel=Unknown(), random_state=0).fit(*three_classes)
+    with pytest.raises(TypeError, match=message):
+        getattr(export, form)(machine, tmp_path / "machine.c")

@@ -1,17 +1,42 @@
 """The contract of a loss. Every loss of the registry is held to it, so a new one is tested too."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.losses import twin
 
+from widemargin import _native
 from widemargin.basis import BasisColumns
 from widemargin.kernels import Linear
-from widemargin.losses import CLASS_LOSSES, CrammerSinger, SquaredError, all_losses
+from widemargin.losses import (
+    CLASS_LOSSES,
+    LOSSES,
+    CrammerSinger,
+    Loss,
+    SquaredError,
+    all_losses,
+)
 from widemargin.objectives import BasisObjective
 
 N_OUTPUTS = 5
-every_loss = pytest.mark.parametrize("loss", all_losses(), ids=lambda loss: loss.name)
+
+
+def with_other_parameters(loss):
+    """Return the loss, and what it is where a parameter is smaller or larger."""
+    parameters = dataclasses.asdict(loss)
+    others = [
+        dataclasses.replace(loss, **{name: factor * value})
+        for name, value in parameters.items()
+        for factor in (0.4, 2.5)
+    ]
+    return [loss, *others]
+
+
+every_loss = pytest.mark.parametrize(
+    "loss", [each for loss in all_losses() for each in with_other_parameters(loss)], ids=str
+)
 
 
 def loss_case(loss, rng, n_rows=40, dtype=np.float64, spread=1.5):
@@ -32,8 +57,63 @@ def numerical_derivative(function, scores, step=1e-6):
     return np.stack(columns, axis=-1)
 
 
-def test_every_loss_that_a_name_stands_for_is_in_the_registry():
-    assert set(CLASS_LOSSES.values()) <= {type(loss) for loss in all_losses()}
+def test_the_registry_is_that_of_the_native_code():
+    assert [type(loss) for loss in all_losses()] == list(LOSSES.values())
+    assert {loss.__name__ for loss in LOSSES.values()} == set(_native.LOSSES)
+    assert {name: loss.name for name, loss in LOSSES.items()} == {name: name for name in LOSSES}
+    comparing = {name for name, loss in LOSSES.items() if loss.compares_outputs}
+    assert set(CLASS_LOSSES) == comparing
+    assert comparing >= {"weston_watkins", "crammer_singer", "logistic"}
+
+
+def test_subclasses_elsewhere_leave_the_registry_as_it_is(rng):
+    before = dict(LOSSES), dict(CLASS_LOSSES)
+
+    class Own(CrammerSinger):
+        name = "crammer_singer"
+
+    @dataclasses.dataclass(frozen=True)
+    class Noted(CrammerSinger):
+        note: str = "with a field that native code knows nothing of"
+
+    assert (dict(LOSSES), dict(CLASS_LOSSES)) == before
+    assert type(all_losses()[1]) is CrammerSinger
+    scores, targets = loss_case(CrammerSinger(0.3), rng)
+    expected = CrammerSinger(0.3).value(scores, targets)
+    for loss in (Own(0.3), Noted(0.3)):
+        assert_array_equal(loss.value(scores, targets), expected)
+
+
+def test_a_loss_without_native_code_says_so():
+    class Own(Loss):
+        name = "own"
+
+        def encode(self, labels, n_outputs):
+            return labels
+
+    with pytest.raises(TypeError, match=r"Own has no native code. Derive .*WestonWatkins"):
+        Own().native()
+
+
+@pytest.mark.parametrize("loss", all_losses(), ids=str)
+def test_targets_of_another_kind_are_refused(loss, rng):
+    scores, targets = loss_case(loss, rng)
+    kinds = {type(other): other.encode(np.arange(40) % 5, 5) for other in all_losses()}
+    wrong = [kind for kind in kinds.values() if kind.dtype != targets.dtype]
+    assert len(wrong) >= 2
+    for other in wrong:
+        with pytest.raises(ValueError, match="targets are of another kind of loss"):
+            loss.gradient(scores, other)
+
+
+PARAMETERS = [(type(loss), name) for loss in all_losses() for name in dataclasses.asdict(loss)]
+
+
+@pytest.mark.parametrize(("loss", "name"), PARAMETERS)
+@pytest.mark.parametrize("value", [0.0, -0.1, np.nan])
+def test_parameters_that_make_no_loss_are_refused(loss, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        loss(**{name: value})
 
 
 @every_loss

@@ -6,7 +6,7 @@ from reference.losses import twin
 from sklearn.utils.class_weight import compute_class_weight
 
 from hostile.kernel_values import kernel_values
-from widemargin.losses import CLASS_LOSSES, one_against_rest
+from widemargin.losses import CLASS_LOSSES
 
 
 def rows_weights(problem):
@@ -62,7 +62,7 @@ def sparse_objective(problem, machine, rows):
         inner = kernel_values(model.kernel, machine.basis_, machine.basis_)
     coef, intercept = model.coef, model.intercept
     if problem.option("basis") == "per_class":
-        signed = one_against_rest(loss)
+        signed = loss.one_against_rest()
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
         parts = [(signed, (labels != number).astype(int), 1) for number in alone]
         outputs = [[place] for place in range(len(parts))]

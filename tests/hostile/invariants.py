@@ -14,6 +14,7 @@ from hostile.checks import (
 )
 from hostile.exact import Dual, has_constant, sparse_objective
 from hostile.kernel_values import dense, kernel_values
+from widemargin.losses import LOSSES
 
 _NOISY = 2e-3  # of an objective: more rounding than that is warned of
 NOISE = "single precision, and here so large"  # the warning of it
@@ -26,6 +27,11 @@ def _is_dual(problem):
 
 def _has_gap(problem):
     return problem.estimator == "KernelClassifier"
+
+
+def _gives_probabilities(problem):
+    loss = LOSSES.get(problem.option("loss")) if problem.has("loss") else None
+    return loss is not None and loss.gives_probabilities and not _is_dual(problem)
 
 
 def _chooses_rows(problem):
@@ -95,7 +101,7 @@ def a_row_alone_has_the_scores_that_it_has_among_others(case):
         assert_scores_agree(alone, case.scores[[place]], 1e-9, 1e3 * case.rounding)
 
 
-@invariant(lambda problem: problem.has("loss") and problem.option("loss") == "logistic")
+@invariant(_gives_probabilities)
 def probabilities_sum_to_one(case):
     machine, rows = case.machine, case.shaped(case.queries)
     chances = machine.predict_proba(rows)

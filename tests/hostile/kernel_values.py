@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from reference.kernels import twin
 
 from hostile.problems import rational_quadratic
 from widemargin.kernels import (
@@ -49,5 +50,6 @@ def _similarities(kernel, row, basis):
         if kernel.metric is not None:
             moved = moved * kernel.metric if kernel.metric.ndim == 1 else moved @ kernel.metric
         return np.exp(-kernel.widths * np.square(moved).sum(axis=1))
-    assert isinstance(kernel, RBF)
-    return np.exp(-kernel.gamma * np.square(moved).sum(axis=1))
+    if isinstance(kernel, RBF):
+        return np.exp(-kernel.gamma * np.square(moved).sum(axis=1))
+    return twin(kernel)(row[None], basis)[0]

@@ -22,7 +22,9 @@ from widemargin.kernels import (
     Polynomial,
     Precomputed,
 )
+from widemargin.losses import CLASS_LOSSES
 from widemargin.solvers.cutting_plane import CuttingPlane
+from widemargin.solvers.dual import DUAL_LOSSES
 from widemargin.solvers.full_gradient import FullGradient
 from widemargin.solvers.larank import LaRank
 
@@ -183,8 +185,7 @@ def _max_basis(rng, problem):
 
 
 def _loss(rng, problem):
-    names = ["crammer_singer", "weston_watkins"]
-    return str(rng.choice(names if problem.has("budget") else [*names, "logistic"]))
+    return str(rng.choice(DUAL_LOSSES if problem.has("budget") else list(CLASS_LOSSES)))
 
 
 def _kernel(rng, problem):

@@ -1,4 +1,9 @@
-"""Kernels as sums over features in float64, a pair of rows at a time."""
+"""Kernels as sums over features in float64, a pair of rows at a time.
+
+``twin`` finds the function that belongs to a kernel.
+"""
+
+import dataclasses
 
 import numpy as np
 
@@ -31,3 +36,12 @@ def sigmoid(rows, others, gamma, coef0):
 def linear(rows, others):
     """Return ``x.b``."""
     return _each_pair(lambda x, b: np.sum(x * b), rows, others)
+
+
+def twin(kernel):
+    """Return ``values(rows, others)``, by the function here that is called as the kernel's class.
+
+    A KeyError says that there is none yet.
+    """
+    function, parameters = globals()[type(kernel).__name__.lower()], dataclasses.asdict(kernel)
+    return lambda rows, others: function(rows, others, **parameters)

@@ -1,8 +1,10 @@
 """Losses of one row, as the formulas say: value, gradient and the whole Hessian.
 
 A row is ``scores`` of shape (n_outputs,) with its ``target``: the number of the right class, a sign
-for each output, or a number for each. ``TWINS`` finds the twin of a loss by its name.
+for each output, or a number for each. ``twin`` finds the class that belongs to a loss.
 """
+
+import dataclasses
 
 import numpy as np
 
@@ -128,16 +130,9 @@ class SquaredError:
         return np.eye(len(scores))
 
 
-TWINS = {
-    "weston_watkins": lambda loss: WestonWatkins(),
-    "crammer_singer": lambda loss: CrammerSinger(loss.smoothing),
-    "logistic": lambda loss: Logistic(),
-    "squared_hinge": lambda loss: SquaredHinge(),
-    "binary_logistic": lambda loss: BinaryLogistic(),
-    "squared_error": lambda loss: SquaredError(),
-}
-
-
 def twin(loss):
-    """Return the slow twin of a loss; a KeyError says that it has none yet."""
-    return TWINS[loss.name](loss)
+    """Return the slow twin of a loss: the class here of the same name, with the same parameters.
+
+    A KeyError says that there is none yet.
+    """
+    return globals()[type(loss).__name__](**dataclasses.asdict(loss))

@@ -8,15 +8,18 @@
 
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 #include <variant>
 #include <vector>
 
+#include "widemargin/type_list.hpp"
 #include "widemargin/vector_code.hpp"
 #include "widemargin/views.hpp"
 
 namespace widemargin {
 
 struct LinearKernel {
+  static constexpr const char* name = "LinearKernel";
   static constexpr bool is_distance = false;   // needs |x|^2 and |b|^2, and may move the origin
   static constexpr bool sums_products = true;  // otherwise absolute differences
   double scale() const { return 1.0; }         // of every coordinate, before anything else
@@ -27,9 +30,15 @@ struct LinearKernel {
 // (gamma x.b + coef0)^degree. Coordinates are scaled by sqrt(gamma) first, here and below, so that
 // neither products nor squares over- or underflow on the way.
 struct PolynomialKernel {
+  static constexpr const char* name = "PolynomialKernel";
   double gamma;
   double coef0;
   int degree;
+  static auto parameters() {
+    return std::tuple(parameter("gamma", &PolynomialKernel::gamma, {0.4, 0.7, 0.5, 0.5, 0.1}),
+                      parameter("coef0", &PolynomialKernel::coef0, {1.0, 0.0, -0.5, 0.5, 0.5}),
+                      parameter("degree", &PolynomialKernel::degree, {3, 2, 1, 0, 7}));
+  }
   static constexpr bool is_distance = false;
   static constexpr bool sums_products = true;
   double scale() const { return std::sqrt(gamma); }
@@ -47,8 +56,13 @@ struct PolynomialKernel {
 
 // tanh(gamma x.b + coef0), which is not positive semi-definite.
 struct SigmoidKernel {
+  static constexpr const char* name = "SigmoidKernel";
   double gamma;
   double coef0;
+  static auto parameters() {
+    return std::tuple(parameter("gamma", &SigmoidKernel::gamma, {0.4, 0.05}),
+                      parameter("coef0", &SigmoidKernel::coef0, {0.0, -0.7}));
+  }
   static constexpr bool is_distance = false;
   static constexpr bool sums_products = true;
   double scale() const { return std::sqrt(gamma); }
@@ -63,7 +77,9 @@ struct SigmoidKernel {
 
 // exp(-gamma |x - b|^2)
 struct RbfKernel {
+  static constexpr const char* name = "RBFKernel";
   double gamma;
+  static auto parameters() { return std::tuple(parameter("gamma", &RbfKernel::gamma, {0.3})); }
   static constexpr bool is_distance = true;
   static constexpr bool sums_products = true;
   double scale() const { return std::sqrt(gamma); }
@@ -75,7 +91,11 @@ struct RbfKernel {
 
 // exp(-gamma |x - b|_1)
 struct LaplacianKernel {
+  static constexpr const char* name = "LaplacianKernel";
   double gamma;
+  static auto parameters() {
+    return std::tuple(parameter("gamma", &LaplacianKernel::gamma, {0.2}));
+  }
   static constexpr bool is_distance = true;
   static constexpr bool sums_products = false;
   double scale() const { return gamma; }
@@ -102,25 +122,25 @@ struct AdaptiveRbfKernel {
   }
 };
 
-using AnyKernel = std::variant<LinearKernel, PolynomialKernel, SigmoidKernel, RbfKernel,
-                               LaplacianKernel, AdaptiveRbfKernel>;
-
-// out (rows x basis.rows), of any kernel, dense basis and rows of any form.
-template <class T, class Rows, class In>
-void kernel_values(const AnyKernel& kernel, const Rows& rows, Matrix<const In> basis, Matrix<T> out,
-                   int n_threads);
+// All kernels that are a few numbers. Being on this list is all that it takes to be computed, bound
+// and tested.
+using Kernels = TypeList<LinearKernel, PolynomialKernel, SigmoidKernel, RbfKernel, LaplacianKernel>;
+template <class... Each>
+using WithAdaptive = std::variant<Each..., AdaptiveRbfKernel>;
+using AnyKernel = Kernels::In<WithAdaptive>;
 
 // out (rows x basis.rows); coordinates are moved and scaled in the precision In that the data has,
 // products are taken in the precision T of the result. Where the basis is dense, sparse rows are
-// made so a tile at a time: they have the values of dense rows to the bit.
-template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
+// made so a tile at a time: they have the values of dense rows to the bit. (Those of an adaptive
+// kernel are summed as prediction sums them; it takes no sparse basis.)
+template <class T, class In>
+void kernel_block(const AnyKernel& kernel, Matrix<const In> rows, Matrix<const In> basis,
                   Matrix<T> out, int n_threads);
-template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, Matrix<const In> basis,
+template <class T, class In>
+void kernel_block(const AnyKernel& kernel, const SparseMatrix<In>& rows, Matrix<const In> basis,
                   Matrix<T> out, int n_threads);
-template <class T, class In, class Kernel>
-void kernel_block(const Kernel& kernel, const SparseMatrix<In>& rows, const SparseMatrix<In>& basis,
-                  Matrix<T> out, int n_threads);
+template <class T, class In>
+void kernel_block(const AnyKernel& kernel, const SparseMatrix<In>& rows,
+                  const SparseMatrix<In>& basis, Matrix<T> out, int n_threads);
 
 }  // namespace widemargin

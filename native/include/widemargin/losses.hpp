@@ -4,15 +4,19 @@
 //   gradient(f, target, k, g)                its gradient in f; returns the value
 //   hessian_product(f, target, k, u, d)      d = H(f) u, H the (generalised) Hessian
 //   hessian_diagonal(f, target, k, h)
-// and says what a target is: the index of the right class, a sign for each output, or a number for
-// each.
+// and says what a target is (the index of the right class, a sign for each output, or a number for
+// each), its name in Python, and its parameters. Being on the list at the end is all that it takes:
+// passes, bindings and native tests fold over that list.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <variant>
 
+#include "widemargin/type_list.hpp"
 #include "widemargin/vector_code.hpp"
 
 namespace widemargin {
@@ -40,6 +44,7 @@ struct RealTargets {
 // Weston-Watkins squared hinge: 1/2 sum over c != y of max(0, 1 + f[c] - f[y])^2. A margin of
 // exactly 1 is satisfied.
 struct WestonWatkins {
+  static constexpr const char* name = "WestonWatkins";
   using Targets = ClassTargets;
 
   template <class T>
@@ -96,8 +101,13 @@ struct WestonWatkins {
 // plain maximum; at a tie m is larger by less than smoothing/2. The optimal p is the projection on
 // the simplex.
 struct CrammerSinger {
+  static constexpr const char* name = "CrammerSinger";
   using Targets = ClassTargets;
   double smoothing;
+
+  static auto parameters() {
+    return std::tuple(parameter("smoothing", &CrammerSinger::smoothing, {0.1, 1.0}));
+  }
 
   // Relative to the worst wrong class, so that small differences of large scores keep their digits.
   template <class T>
@@ -195,6 +205,7 @@ struct CrammerSinger {
 
 // Multinomial logistic: log sum_c exp(f[c]) - f[y].
 struct Logistic {
+  static constexpr const char* name = "Logistic";
   using Targets = ClassTargets;
 
   // p[c] = exp(f[c]) / sum; returns the logarithm of the sum, less `from`.
@@ -242,6 +253,7 @@ struct Logistic {
 // Squared hinge of independent outputs: 1/2 sum over c of max(0, 1 - t[c] f[c])^2. A margin of
 // exactly 1 is satisfied.
 struct SquaredHinge {
+  static constexpr const char* name = "SquaredHinge";
   using Targets = SignedTargets;
 
   template <class T>
@@ -276,6 +288,7 @@ struct SquaredHinge {
 
 // Logistic loss of independent outputs: sum over c of log(1 + exp(-t[c] f[c])).
 struct BinaryLogistic {
+  static constexpr const char* name = "BinaryLogistic";
   using Targets = SignedTargets;
 
   // 1 / (1 + exp(x)), without overflow on either side
@@ -318,6 +331,7 @@ struct BinaryLogistic {
 
 // Squared error of independent outputs: 1/2 sum over c of (f[c] - t[c])^2.
 struct SquaredError {
+  static constexpr const char* name = "SquaredError";
   using Targets = RealTargets;
 
   template <class T>
@@ -346,5 +360,18 @@ struct SquaredError {
     std::fill_n(h, k, T(1));
   }
 };
+
+using Losses =
+    TypeList<WestonWatkins, CrammerSinger, Logistic, SquaredHinge, BinaryLogistic, SquaredError>;
+
+// A loss with the targets of all rows.
+template <class Loss>
+struct Judge {
+  Loss loss;
+  typename Loss::Targets targets;
+};
+
+using AnyLoss = Losses::In<std::variant>;
+using AnyJudge = Losses::Wrapped<std::variant, Judge>;
 
 }  // namespace widemargin

@@ -20,11 +20,10 @@ namespace widemargin {
 
 using RowIndices = std::span<const std::int32_t>;
 
-// Scores, targets and weights of all rows: what a loss is summed over.
-template <class T, class Loss>
+// Scores, targets and weights of all rows, and the loss that is summed over them.
+template <class T>
 struct ScoredRows {
-  Loss loss;
-  typename Loss::Targets targets;
+  AnyJudge judge;
   Matrix<const T> scores;
   const T* weights;
 };
@@ -37,26 +36,24 @@ struct AlongStep {
 
 // Fills gradient and curvature (rows x outputs: weighted first derivatives, diagonal of the
 // Hessian) and marks the rows where either is not zero. Returns the weighted sum of the loss.
-template <class T, class Loss>
-double derivatives(const ScoredRows<T, Loss>& rows, Matrix<T> gradient, Matrix<T> curvature,
-                   bool* active, int n_threads);
+template <class T>
+double derivatives(const ScoredRows<T>& rows, Matrix<T> gradient, Matrix<T> curvature, bool* active,
+                   int n_threads);
 
-template <class T, class Loss>
-double loss_value(const ScoredRows<T, Loss>& rows, int n_threads);
+template <class T>
+double loss_value(const ScoredRows<T>& rows, int n_threads);
 
 // The weighted sum of the loss at F + step * moved, with its first two derivatives in `step`.
-template <class T, class Loss>
-AlongStep along_step(const ScoredRows<T, Loss>& rows, Matrix<const T> moved, double step,
-                     int n_threads);
+template <class T>
+AlongStep along_step(const ScoredRows<T>& rows, Matrix<const T> moved, double step, int n_threads);
 
 // out (rows x outputs) = W H(F) U, row by row
-template <class T, class Loss>
-void curved_rows(const ScoredRows<T, Loss>& rows, Matrix<const T> moved, Matrix<T> out,
-                 int n_threads);
+template <class T>
+void curved_rows(const ScoredRows<T>& rows, Matrix<const T> moved, Matrix<T> out, int n_threads);
 
 // out (columns x outputs) = Z' W H(F) Z V
-template <class T, class Loss>
-void hessian_product(const ScoredRows<T, Loss>& rows, Matrix<const T> features, RowIndices chosen,
+template <class T>
+void hessian_product(const ScoredRows<T>& rows, Matrix<const T> features, RowIndices chosen,
                      Matrix<const T> direction, double* out, const Blas& blas, int n_threads);
 
 // out (rows x outputs) = Z V

@@ -38,18 +38,11 @@ TENSOR_TYPES: dict[str, str] = {dtype.str: name for name, dtype in DTYPES.items(
 SCALARS = {dtype.newbyteorder("=").name: dtype.newbyteorder("=") for dtype in DTYPES.values()}
 
 KERNELS: dict[str, type[Any]] = {
-    kernel.__name__: kernel
-    for kernel in (
-        kernels.RBF,
-        kernels.AdaptiveRBF,
-        kernels.Laplacian,
-        kernels.Polynomial,
-        kernels.Sigmoid,
-        kernels.Linear,
-        kernels.Precomputed,
-    )
+    name: kernel
+    for name, kernel in kernels.KERNELS.items()
+    if kernel is not kernels.CustomKernel  # which holds code
 }
-LOSSES: dict[str, type[Any]] = {type(loss).__name__: type(loss) for loss in losses.all_losses()}
+LOSSES: dict[str, type[Any]] = {loss.__name__: loss for loss in losses.LOSSES.values()}
 MODELS: dict[str, type[Any]] = {
     model.__name__: model for model in (models.LinearMap, models.KernelExpansion)
 }

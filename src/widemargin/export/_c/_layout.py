@@ -130,7 +130,10 @@ def _form(model: Model) -> Form:
     if isinstance(model.kernel, AdaptiveRBF):
         return "dense"  # learned vectors have hardly an entry that is zero
     if not isinstance(model.kernel, (RBF, Laplacian, Polynomial, Sigmoid)):
-        raise TypeError(f"The kernel {model.kernel!r} has no C form.")
+        raise TypeError(
+            f"The kernel {model.kernel!r} has no C form, as those of widemargin.kernels have that "
+            "have a formula here. Fit with one of them, such as RBF."
+        )
     n_entries = model.basis.nnz if sp.issparse(model.basis) else np.count_nonzero(model.basis)
     few = n_entries < _FEW_ENTRIES * model.n_basis * model.n_features
     return "sparse" if few else "dense"

@@ -77,7 +77,10 @@ def _add_kernel_values(
         factor = np.array(-kernel.gamma / scale)
         exponents = _add_sums_of_gaps(graph, seen, seen_basis, "Abs", factor, inside)
     else:
-        raise TypeError(f"There is no ONNX graph for the kernel {kernel!r}.")
+        raise TypeError(
+            f"There is no ONNX graph for the kernel {kernel!r}, only for those of "
+            "widemargin.kernels that have a formula here. Fit with one of them, such as RBF."
+        )
     return graph.add("Exp", graph.cast(exponents, inside, outside))
 
 
