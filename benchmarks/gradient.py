@@ -21,7 +21,7 @@ from benchmarks.settings import Settings
 from benchmarks.targets import ACCURACY, GRADIENT
 from benchmarks.trials import say
 from benchmarks.tuning import TunedFile
-from widemargin import SparseKernelClassifier
+from widemargin import ChosenBasis, SparseKernelClassifier
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ def measure(settings: Settings, wanted: list[str]) -> Reached:
         rows, y = data.synthetic(settings.doubling_rows[0])
         X, parameters = rows.astype(np.float64), {"C": 1.0, "gamma": 1e-3}
     say(f"Relative gradient on {name}")
-    machine = sparse(n_vectors, seed=0, gradient_tol=GRADIENT.bar, **parameters).fit(X, y)
+    machine = sparse(
+        n_vectors, seed=0, basis=ChosenBasis(gradient_tol=GRADIENT.bar), **parameters
+    ).fit(X, y)
     return Reached(
         f"{name}, {len(y)} rows, {n_vectors} vectors",
         GRADIENT.bar,

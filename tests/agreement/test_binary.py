@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -13,7 +13,7 @@ every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 
 def exact_machine(**parameters):
     settings = {"n_candidates": "all", "tol": 0, "gradient_tol": 1e-8, "gamma": 0.4}
-    return SparseKernelClassifier(**({"max_basis": 10_000} | settings | parameters))
+    return sparse_machine(**({"max_basis": 10_000} | settings | parameters))
 
 
 @every_loss

@@ -19,6 +19,7 @@ from sklearn.datasets import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from sparse_machines import sparse_machine
 
 from widemargin import (
     KernelClassifier,
@@ -107,7 +108,7 @@ def assert_same_bits(dense, sparse, X):
 def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
     X, y = load(name, scaled=scaled, dtype=dtype)
     settings = {"kernel": kernel, "loss": loss, "basis": basis, "n_candidates": 32}
-    dense, sparse = fit_both(SparseKernelClassifier(10, random_state=0, **settings), X, y)
+    dense, sparse = fit_both(sparse_machine(10, random_state=0, **settings), X, y)
     assert_same_bits(dense, sparse, X)
     assert sparse.objective_ == dense.objective_
     assert sp.issparse(sparse.basis_)
@@ -128,9 +129,7 @@ def test_cubic_values_of_unscaled_rows(name, dtype, coef0):
 @both_dtypes
 def test_learned_bases(solver, dtype):
     X, y = load("wine", dtype=dtype)
-    machine = SparseKernelClassifier(
-        6, basis="learned", solver=solver, learn_iter=5, random_state=0
-    )
+    machine = sparse_machine(6, basis="learned", solver=solver, moves=5, random_state=0)
     dense, sparse = fit_both(machine, X, y)
     assert_same_bits(dense, sparse, X)
     assert sparse.objective_ == dense.objective_
@@ -189,7 +188,7 @@ def test_wide_rows_of_few_entries_agree_but_for_rounding(dtype, kernel, loss):
     X, y = wide_rows(300, 1000, share=0.04, dtype=dtype)
     assert not computes_densely(sp.csr_matrix(X))
     settings = {"kernel": kernel, "loss": loss, "gradient_tol": 1e-6}
-    dense, sparse = fit_both(SparseKernelClassifier(15, random_state=0, **settings), X, y)
+    dense, sparse = fit_both(sparse_machine(15, random_state=0, **settings), X, y)
     assert_array_equal(sparse.basis_indices_, dense.basis_indices_)
     tolerance = 1e-10 if dtype == np.float64 else 1e-5
     assert sparse.objective_ == pytest.approx(dense.objective_, rel=tolerance)
@@ -301,7 +300,7 @@ def test_a_small_gradient_does_not_end_a_solve_that_has_much_to_gain():
     X, y = load_digits(return_X_y=True)
     settings = {"kernel": "linear", "C": 10.0, "random_state": 0}
     machine = SparseKernelClassifier(40, **settings).fit(X[:600], y[:600])
-    exact = SparseKernelClassifier(40, gradient_tol=1e-9, max_iter=1000, **settings)
+    exact = sparse_machine(40, gradient_tol=1e-9, max_iter=1000, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         exact.fit(X[:600], y[:600])

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from reference.machine import FixedBasis, objective
 from sklearn.metrics.pairwise import rbf_kernel
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 
 GAMMA = 0.4
@@ -17,7 +17,7 @@ every_class_loss = pytest.mark.parametrize(
 
 def full_machine(**parameters):
     settings = {"gamma": GAMMA, "n_candidates": "all", "tol": 0, "gradient_tol": 1e-6}
-    return SparseKernelClassifier(max_basis=10_000, **(settings | parameters))
+    return sparse_machine(max_basis=10_000, **(settings | parameters))
 
 
 @every_class_loss

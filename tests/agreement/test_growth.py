@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import rbf_kernel
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -14,7 +14,7 @@ every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 
 def grown(X, y, max_basis=20, **parameters):
     settings = {"gamma": 0.4, "tol": 0, "random_state": 0}
-    return SparseKernelClassifier(max_basis, **(settings | parameters)).fit(X, y)
+    return sparse_machine(max_basis, **(settings | parameters)).fit(X, y)
 
 
 @every_loss
@@ -28,7 +28,7 @@ def test_the_objective_falls_as_the_basis_grows(loss, n_candidates, three_classe
     assert (np.diff(history["seconds"]) >= 0).all()
     assert history["n_basis"][-1] == machine.n_basis_ == 20
     assert history["objective"][-1] == machine.objective_
-    assert history["gradient"][-1] <= machine.gradient_tol
+    assert history["gradient"][-1] <= machine.basis.gradient_tol
     assert machine.stop_reason_ == "max_basis"
 
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from reference.machine import FixedBasis, objective
 from sklearn.metrics.pairwise import rbf_kernel
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.basis import BasisColumns
 from widemargin.kernels import RBF
 from widemargin.losses import CLASS_LOSSES, all_losses
@@ -176,7 +176,7 @@ def test_too_few_steps_are_not_called_converged(three_classes):
 @pytest.mark.parametrize("basis", ["shared", "per_class"])
 def test_a_fit_reaches_the_gradient_that_was_asked_for(loss, basis, three_classes):
     X, y = three_classes
-    machine = SparseKernelClassifier(
+    machine = sparse_machine(
         15, loss=loss, basis=basis, C=100.0, gamma=GAMMA, gradient_tol=1e-6, random_state=0, tol=0
     ).fit(X, y)
     last = np.flatnonzero(machine.history_["n_basis"] == 15)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from reference.machine import FixedBasis
 from sklearn.metrics.pairwise import rbf_kernel
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -15,7 +15,7 @@ every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 @pytest.mark.parametrize(("name", "gamma"), [("iris.scale", 0.5), ("wine.scale", 0.1)])
 def test_the_fit_is_the_optimum_on_its_own_basis(loss, name, gamma, real_data):
     X, y = real_data(name)
-    machine = SparseKernelClassifier(
+    machine = sparse_machine(
         8, loss=loss, gamma=gamma, C=10.0, gradient_tol=1e-6, random_state=0
     ).fit(X, y)
     chosen = CLASS_LOSSES[loss]()
@@ -36,7 +36,7 @@ def test_the_fit_is_the_optimum_on_its_own_basis(loss, name, gamma, real_data):
 @pytest.mark.parametrize("name", ["satimage.scale", "usps"])
 def test_relative_gradient_of_1e_6_is_reached(loss, name, real_data):
     X, y = real_data(name)
-    machine = SparseKernelClassifier(
+    machine = sparse_machine(
         40,
         loss=loss,
         gamma=0.5 if X.shape[1] < 100 else 0.01,

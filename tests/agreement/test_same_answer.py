@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics.pairwise import rbf_kernel
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from widemargin.losses import CLASS_LOSSES
 
@@ -21,7 +21,7 @@ every_kernel = pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "s
 
 def machine(max_basis=10, **parameters):
     settings = {"gamma": GAMMA, "tol": 0, "random_state": 0, "n_candidates": 20}
-    return SparseKernelClassifier(max_basis, **(settings | parameters))
+    return sparse_machine(max_basis, **(settings | parameters))
 
 
 def same_bits(first, second, X):

@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose
 from reference.learned_basis import LearnedTwin, adaptive_rbf
 from reference.machine import FixedBasis, objective
 from sklearn.datasets import load_digits, load_iris
+from sparse_machines import sparse_machine
 
 from widemargin import SparseKernelClassifier
 from widemargin.kernels import RBF
 from widemargin.losses import CLASS_LOSSES
 from widemargin.models import KernelExpansion
-from widemargin.solvers.learned_basis import LearnedBasis, LearnedProblem
+from widemargin.solvers.learned_basis import LearnedProblem, VariableProjection
 from widemargin.solvers.newton import JointNewton
 from widemargin.solvers.unit_start import start_units
 from widemargin.solvers.units import WorkingRows
@@ -165,7 +166,7 @@ def test_units_become_a_kernel_and_units_again(shape):
 @every_loss
 def test_the_expansion_has_the_scores_of_the_solver(shape, loss):
     case = Case(shape, loss)
-    state = LearnedBasis(max_iter=10).solve(case.problem, case.units)
+    state = VariableProjection(max_iter=10).solve(case.problem, case.units)
     kernel, vectors = case.working.as_kernel(state.units)
     model = KernelExpansion(kernel, vectors, state.coefficients[1:], state.coefficients[0])
     scale = np.abs(state.scores).max()
@@ -185,7 +186,7 @@ def values_of(machine, X):
 @both_intercepts
 def test_objective_and_gradient_at_the_end(metric, loss, fit_intercept, three_classes):
     X, y = three_classes
-    machine = SparseKernelClassifier(
+    machine = sparse_machine(
         6,
         basis="learned",
         metric=metric,
@@ -210,7 +211,7 @@ def test_objective_and_gradient_at_the_end(metric, loss, fit_intercept, three_cl
 
 def test_objective_of_two_classes(two_classes):
     X, y = two_classes
-    machine = SparseKernelClassifier(5, basis="learned", C=1.0, gradient_tol=1e-5, random_state=0)
+    machine = sparse_machine(5, basis="learned", C=1.0, gradient_tol=1e-5, random_state=0)
     machine.fit(X, y)
     chosen = CLASS_LOSSES["weston_watkins"]()
     values = values_of(machine, X)
@@ -240,7 +241,7 @@ def test_units_that_move_do_better_than_units_that_stay(data, metric):
         fit_intercept=True,
         n_threads=1,
     )
-    solver = LearnedBasis(max_iter=8)
+    solver = VariableProjection(max_iter=8)
     units = start_units(working, y, n_units, np.random.RandomState(0))
     assert len(units.centres) == n_units
     stay = problem.solve_coefficients(units, problem.map_rows(units), None, JointNewton(1e-4)).value
@@ -252,7 +253,7 @@ def test_units_that_move_do_better_than_units_that_stay(data, metric):
 @every_metric
 def test_a_learned_basis_beats_a_chosen_one_of_the_same_size(metric):
     X, y = load_iris(return_X_y=True)
-    learned = SparseKernelClassifier(4, basis="learned", metric=metric, C=10, random_state=0)
+    learned = sparse_machine(4, basis="learned", metric=metric, C=10, random_state=0)
     learned.fit(X, y)
     chosen = SparseKernelClassifier(4, C=10, tol=0, random_state=0).fit(X, y)
     loss = CLASS_LOSSES["weston_watkins"]()

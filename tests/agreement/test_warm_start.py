@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.machine import objective
 from sklearn.metrics.pairwise import rbf_kernel
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 from widemargin.solvers.greedy import GreedyNewton
 
@@ -21,7 +21,7 @@ every_form = pytest.mark.parametrize(
 
 def warm_machine(max_basis, **parameters):
     settings = {"gamma": GAMMA, "tol": 0, "random_state": 0, "warm_start": True}
-    return SparseKernelClassifier(max_basis, **(settings | parameters))
+    return sparse_machine(max_basis, **(settings | parameters))
 
 
 def dense(basis):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -15,7 +15,7 @@ every_gamma = pytest.mark.parametrize("gamma", [0.4, "scale"])
 def exact_machine(**parameters):
     """Return a machine that draws nothing at random and solves far."""
     settings = {"n_candidates": "all", "tol": 0, "gradient_tol": 1e-7}
-    return SparseKernelClassifier(**({"max_basis": 10_000} | settings | parameters))
+    return sparse_machine(**({"max_basis": 10_000} | settings | parameters))
 
 
 @pytest.fixture

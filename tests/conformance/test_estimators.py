@@ -8,7 +8,14 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron, SparseKernelClassifier
+from widemargin import (
+    ChosenBasis,
+    KernelClassifier,
+    KernelMIRA,
+    KernelPerceptron,
+    LearnedBasis,
+    SparseKernelClassifier,
+)
 from widemargin.kernel import SOLVERS
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.losses import CLASS_LOSSES
@@ -29,9 +36,11 @@ def estimators():
     for number, kernel in enumerate(name for name in KERNEL_NAMES if name != "rbf"):
         loss, basis = losses[number % len(losses)], BASES[number % 2]  # a learned one has "rbf"
         machines.append(SparseKernelClassifier(kernel=kernel, loss=loss, basis=basis))
-    machines.append(SparseKernelClassifier(max_basis=3, n_candidates="all", warm_start=True))
+    machines.append(
+        SparseKernelClassifier(basis=ChosenBasis(n_candidates="all"), max_basis=3, warm_start=True)
+    )
     machines += [
-        SparseKernelClassifier(max_basis=5, basis="learned", metric=metric) for metric in METRICS
+        SparseKernelClassifier(basis=LearnedBasis(metric=metric), max_basis=5) for metric in METRICS
     ]
     return machines
 
@@ -74,9 +83,9 @@ def test_check_of_scikit_learn(estimator, check):
 def test_the_checks_reach_every_choice():
     parameters = [estimator.get_params() for estimator in estimators()]
     assert {each["loss"] for each in parameters} == set(CLASS_LOSSES)
-    assert {each["basis"] for each in parameters} == set(BASES)
+    assert {each["basis"] for each in parameters if isinstance(each["basis"], str)} == set(BASES)
     assert {each["kernel"] for each in parameters} == set(KERNEL_NAMES)
-    assert {each["metric"] for each in parameters if each["basis"] == "learned"} >= set(METRICS)
+    assert {each.get("basis__metric") for each in parameters} >= set(METRICS)
 
 
 def test_there_are_checks_for_every_estimator():

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from widemargin import SparseKernelClassifier, _native, export
+from widemargin import ChosenBasis, SparseKernelClassifier, _native, export
 from widemargin._named_kernels import as_kernel, scale_gamma
 from widemargin.kernels import (
     KERNEL_NAMES,
@@ -266,7 +266,9 @@ def test_a_function_that_refuses_empty_matrices_is_not_asked():
 
 def test_a_function_is_of_use_until_the_basis_is_exhausted():
     X, y = overlapping_classes(60, 3)
-    machine = SparseKernelClassifier(60, kernel=pairwise.linear_kernel, tol=0, n_candidates="all")
+    machine = SparseKernelClassifier(
+        60, basis=ChosenBasis(n_candidates="all"), kernel=pairwise.linear_kernel, tol=0
+    )
     assert machine.fit(X, y).stop_reason_ == "exhausted"
 
 

@@ -47,7 +47,7 @@ def public_estimators():
     return {
         name: member
         for name, member in members.items()
-        if isinstance(member, type) and issubclass(member, BaseEstimator)
+        if isinstance(member, type) and issubclass(member, BaseEstimator) and hasattr(member, "fit")
     }
 
 

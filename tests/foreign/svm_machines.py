@@ -9,9 +9,15 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
+from widemargin import ChosenBasis, LearnedBasis
 from widemargin._registry import ESTIMATORS
 
-FULL = {"max_basis": 1000, "n_candidates": 8, "tol": 0, "gradient_tol": 1e-9, "C": 1.0}
+FULL = {
+    "max_basis": 1000,
+    "basis": ChosenBasis(n_candidates=8, gradient_tol=1e-9),
+    "tol": 0,
+    "C": 1.0,
+}
 SEARCH = {"cv": 2, "max_basis": [8], "Cs": [10.0], "widths": [1.0], "basis": "shared"}
 CLOSE = {"tol": 1e-7}  # of the optimum
 
@@ -20,7 +26,7 @@ MACHINES = {
     "sparse": ("SparseKernelClassifier", {"max_basis": 20}),
     "sparse_logistic": ("SparseKernelClassifier", {"max_basis": 20, "loss": "logistic"}),
     "sparse_per_class": ("SparseKernelClassifier", {"max_basis": 10, "basis": "per_class"}),
-    "learned": ("SparseKernelClassifier", {"max_basis": 6, "basis": "learned", "learn_iter": 15}),
+    "learned": ("SparseKernelClassifier", {"max_basis": 6, "basis": LearnedBasis(max_iter=15)}),
     "searched": ("SparseKernelClassifierCV", SEARCH),
     # After so few passes intercepts have not settled, and go with the order of the rows.
     "one_pass": ("KernelClassifier", {"epochs": 1, "fit_intercept": False}),

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from widemargin import SparseKernelClassifier, SparseKernelClassifierCV, compress
+from widemargin import LearnedBasis, SparseKernelClassifier, SparseKernelClassifierCV, compress
 from widemargin._registry import ESTIMATORS
 from widemargin.model_files import trusted_types
 
@@ -21,7 +21,7 @@ mlflow = pytest.importorskip("mlflow")
 pytest.importorskip("mlflow.sklearn")
 
 X, Y = overlapping_classes(60, 3)
-LEARNED = SparseKernelClassifier(4, basis="learned", learn_iter=3, random_state=0)
+LEARNED = SparseKernelClassifier(4, basis=LearnedBasis(max_iter=3), random_state=0)
 SEARCHING = SparseKernelClassifierCV(cv=2, max_basis=[4], Cs=[1.0], widths=[1.0], random_state=0)
 
 

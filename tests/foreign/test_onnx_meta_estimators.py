@@ -33,6 +33,7 @@ from widemargin import (
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
 )
@@ -44,9 +45,9 @@ MACHINES = {
     "hinge": SparseKernelClassifier(4, random_state=0),
     "logistic": SparseKernelClassifier(4, loss="logistic", random_state=0),
     "per_class": SparseKernelClassifier(3, basis="per_class", loss="logistic", random_state=0),
-    "learned": SparseKernelClassifier(3, basis="learned", learn_iter=3, random_state=0),
+    "learned": SparseKernelClassifier(3, basis=LearnedBasis(max_iter=3), random_state=0),
     "learned_logistic": SparseKernelClassifier(
-        3, basis="learned", learn_iter=3, loss="logistic", random_state=0
+        3, basis=LearnedBasis(max_iter=3), loss="logistic", random_state=0
     ),
     "kernel": KernelClassifier(),
     "perceptron": KernelPerceptron(random_state=0),

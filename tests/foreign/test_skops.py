@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from widemargin import KernelClassifier, KernelPerceptron, SparseKernelClassifier
+from widemargin import KernelClassifier, KernelPerceptron, LearnedBasis, SparseKernelClassifier
 from widemargin._registry import ESTIMATORS
 from widemargin.kernels import Polynomial, Precomputed
 from widemargin.losses import CrammerSinger
@@ -22,7 +22,7 @@ X, Y = overlapping_classes(60, 3)
 QUICK = {"SparseKernelClassifierCV": {"cv": 2, "max_basis": [4], "Cs": [1.0]}}
 MACHINES = {
     **{name: make(random_state=0, **QUICK.get(name, {})) for name, make in ESTIMATORS.items()},
-    "learned": SparseKernelClassifier(4, basis="learned", metric="full", learn_iter=3),
+    "learned": SparseKernelClassifier(4, basis=LearnedBasis(metric="full", max_iter=3)),
     "per class": SparseKernelClassifier(4, basis="per_class", loss="logistic", warm_start=True),
     "objects": SparseKernelClassifier(
         4, kernel=Polynomial(0.5, degree=2, coef0=1.0), loss=CrammerSinger(smoothing=0.2)

@@ -18,6 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from svm_machines import ALL, EXACT, ROWS, STREAMS, WITH_C, ask, difference, iris, make
 
+from widemargin import ChosenBasis
+
 FORMS = {"csr": sp.csr_array, "lil": sp.lil_matrix}
 
 
@@ -287,7 +289,8 @@ def test_a_kernel_matrix_must_be_square(name):
 
 @ask(["sparse", "exact_larank", "exact_full_gradient"])
 def test_a_fit_that_is_cut_short_warns(name):
-    limit = {"max_iter": 1, "gradient_tol": 1e-12} if name == "sparse" else {"max_seconds": 1e-9}
+    few_steps = {"max_iter": 1, "basis": ChosenBasis(gradient_tol=1e-12)}
+    limit = few_steps if name == "sparse" else {"max_seconds": 1e-9}
     X, y = iris()
     with pytest.warns(ConvergenceWarning):
         machine = make(name, **limit).fit(X, y)

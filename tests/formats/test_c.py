@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
-from widemargin import CompiledPredictor, SparseKernelClassifier
+from widemargin import CompiledPredictor, LearnedBasis, SparseKernelClassifier
 from widemargin._registry import ESTIMATORS
 from widemargin.export import to_c
 from widemargin.export._c._layout import lay_out
@@ -412,7 +412,7 @@ def test_learned_basis(tmp_path, n_classes):
     machines = {}
     for metric in ("none", "diagonal", "full"):
         machine = SparseKernelClassifier(
-            4, basis="learned", metric=metric, learn_iter=5, loss="logistic", random_state=0
+            4, basis=LearnedBasis(metric=metric, max_iter=5), loss="logistic", random_state=0
         )
         machines[metric] = machine.fit(X, y)
         to_c(machine, tmp_path / f"{metric}.c")

@@ -19,7 +19,7 @@ from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from widemargin import SparseKernelClassifier, model_files
+from widemargin import ChosenBasis, LearnedBasis, SparseKernelClassifier, model_files
 from widemargin._registry import ESTIMATORS
 from widemargin.kernels import (
     RBF,
@@ -119,7 +119,7 @@ CONFIGURATIONS = {
         "logistic": {"loss": "logistic", "basis": "per_class"},
         "logistic object": {"loss": Logistic(), "fit_intercept": False},
         "per_class": {"basis": "per_class", "kernel": RBF(0.3)},
-        "laplacian": {"kernel": Laplacian(0.5), "n_candidates": "all"},
+        "laplacian": {"kernel": Laplacian(0.5), "basis": ChosenBasis(n_candidates="all")},
         "laplacian by name": {"kernel": "laplacian", "gamma": np.float64(0.25)},
         "polynomial": {"kernel": Polynomial(0.5, degree=2, coef0=1.0)},
         "poly by name": {"kernel": "poly", "degree": np.int64(2), "coef0": 1},
@@ -132,15 +132,12 @@ CONFIGURATIONS = {
         "random state": {"random_state": np.random.RandomState(3)},
         "random seed": {"random_state": np.uint32(3), "n_jobs": 2},
         "name of NumPy": {"loss": np.str_("logistic")},
-        "learned": {"basis": "learned", "max_basis": 3, "learn_iter": 4, "metric": "none"},
+        "learned": {"basis": LearnedBasis(max_iter=4, metric="none"), "max_basis": 3},
         "learned diagonal": {
-            "basis": "learned",
+            "basis": LearnedBasis(max_iter=np.int64(4), metric="diagonal", early_stopping=True),
             "max_basis": 3,
-            "learn_iter": np.int64(4),
-            "metric": "diagonal",
-            "early_stopping": True,
         },
-        "learned full": {"basis": "learned", "max_basis": 3, "learn_iter": 4, "metric": "full"},
+        "learned full": {"basis": LearnedBasis(max_iter=4, metric="full"), "max_basis": 3},
     }
 }
 
@@ -868,5 +865,35 @@ def test_files_of_older_versions_load_for_ever(name):
 
 def test_there_is_a_fixture_of_each_kind():
     files = sorted(FIXTURES.glob("v1_*.widemargin"))
-    assert len(files) == 5
-    assert len({hashlib.sha256(path.read_bytes()).digest() for path in files}) == 5
+    assert len(files) == 9
+    assert len({hashlib.sha256(path.read_bytes()).digest() for path in files}) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "basis"),
+    [
+        ("plain", "shared"),
+        ("per_class_named", "per_class"),
+        ("candidates", ChosenBasis(per_class=True, n_candidates="all", gradient_tol=1e-5)),
+        ("learned_defaults", "learned"),
+        (
+            "learned",
+            LearnedBasis(
+                metric="diagonal",
+                solver="projection",
+                max_iter=6,
+                early_stopping=True,
+                validation_fraction=0.25,
+                n_iter_no_change=4,
+                gradient_tol=1e-3,
+            ),
+        ),
+        ("search", LearnedBasis(metric="none")),
+    ],
+)
+def test_parameters_of_older_files_become_settings_of_the_basis(name, basis, file):
+    loaded = load(FIXTURES / f"v1_{name}.widemargin")
+    assert loaded.basis == basis
+    assert loaded._is_learned == (name == "search" or "learned" in name)
+    save(loaded, file)
+    assert load(file).basis == basis

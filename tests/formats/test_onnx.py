@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from widemargin import SparseKernelClassifier
+from widemargin import LearnedBasis, SparseKernelClassifier
 from widemargin._registry import ESTIMATORS
 from widemargin.compiled import CompiledPredictor
 from widemargin.export import to_onnx
@@ -145,7 +145,7 @@ def test_learned_kernels_keep_to_their_formula(metric, n_classes, dtype, offset,
 def test_learned_basis(metric, n_classes, dtype):
     X, y = data(n_classes)
     machine = SparseKernelClassifier(
-        4, basis="learned", metric=metric, learn_iter=5, loss="logistic", random_state=0
+        4, basis=LearnedBasis(metric=metric, max_iter=5), loss="logistic", random_state=0
     )
     assert_agrees(machine.fit(X, y), X, dtype)
 

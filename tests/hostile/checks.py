@@ -28,7 +28,7 @@ REFUSALS = [
     (r"more vectors than there are rows", lambda problem: problem.has("cv")),
     (
         r"early_stopping=True holds out",
-        lambda problem: problem.has("early_stopping") and problem.option("early_stopping"),
+        lambda problem: problem.has("basis") and problem.option("basis__early_stopping"),
     ),
 ]
 

@@ -203,11 +203,11 @@ def the_objective_falls_and_is_what_the_definition_says(case):
     # Units that are learned have columns of single precision.
     single = problem.data.dtype == "float32" or problem.option("basis") == "learned"
     rounding = 1e-4 if single else 1e-7
-    stochastic = problem.option("basis") == "learned" and problem.option("solver") == "adam"
+    stochastic = problem.option("basis") == "learned" and problem.option("basis__solver") == "adam"
     # Early stopping takes the best on rows that are held out.
-    if not (stochastic or problem.option("early_stopping")):
+    if not (stochastic or problem.option("basis__early_stopping")):
         assert (steps <= rounding * np.abs(history).max()).all(), f"rises by {steps.max():.3g}"
-    if problem.option("early_stopping") or is_extreme(problem) or len(case.y) > 100:
+    if problem.option("basis__early_stopping") or is_extreme(problem) or len(case.y) > 100:
         return
     total, size = sparse_objective(problem, machine, problem.rows())
     unit = 1e-5 if single else 1e-11

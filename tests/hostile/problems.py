@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from hostile.data import Data, draw_data, generator
+from widemargin import ChosenBasis, LearnedBasis
 from widemargin._registry import ESTIMATORS
 from widemargin.kernels import (
     KERNEL_NAMES,
@@ -79,11 +80,13 @@ class Problem:
 
     def option(self, name):
         """Return the value of an option, given or default."""
-        return self.options.get(name, inspect.signature(self.kind).parameters[name].default)
+        if name in self.options:
+            return self.options[name]
+        return SETTINGS[name] if name in SETTINGS else names_of(self.kind)[name].default
 
     def has(self, name):
-        """Return whether the estimator has an option."""
-        return name in inspect.signature(self.kind).parameters
+        """Return whether the estimator has an option, or may have it in its basis."""
+        return name in names_of(self.kind)
 
     def changed(self, **options):
         """Return the problem with other options; those that the estimator lacks are left out."""
@@ -93,6 +96,9 @@ class Problem:
     def make(self, **changes):
         """Return the estimator, not fitted."""
         options = {**self.options, **changes}
+        settings = {name: options.pop(name) for name in [*options] if name in SETTINGS}
+        if settings:
+            options["basis"] = _basis_of(self.option("basis"), settings)
         if options.get("kernel") == CALLABLE:
             options["kernel"] = rational_quadratic
         if options.get("class_weight") == BY_CLASS:
@@ -139,7 +145,7 @@ def draw_problem(seed):
     estimator = str(rng.choice(list(ESTIMATORS), p=odds / odds.sum()))
     data = draw_data(seed, every_class_twice=estimator.endswith("CV"))
     problem = Problem(estimator, data, {}, seed)
-    for name in inspect.signature(problem.kind).parameters:
+    for name in names_of(problem.kind):
         if name in OPTIONS:
             value = OPTIONS[name](generator(seed, f"option {name}"), problem)
             if value is not DEFAULT:
@@ -148,6 +154,25 @@ def draw_problem(seed):
 
 
 DEFAULT = object()
+#: Settings of all bases, by their names as parameters of an estimator, and their defaults.
+SETTINGS = {
+    f"basis__{name}": value
+    for basis in (ChosenBasis(), LearnedBasis())
+    for name, value in basis.get_params().items()
+}
+
+
+def names_of(kind):
+    """Return the options of an estimator by name, those of its basis after all others."""
+    parameters = dict(inspect.signature(kind).parameters)
+    return parameters | (dict.fromkeys(SETTINGS) if "basis" in parameters else {})
+
+
+def _basis_of(name, settings):
+    """Return the basis that a string stands for, with those of the settings that it has."""
+    basis = LearnedBasis() if name == "learned" else ChosenBasis(per_class=name == "per_class")
+    own = {f"basis__{each}" for each in basis.get_params()} & settings.keys()
+    return basis.set_params(**{each.removeprefix("basis__"): settings[each] for each in own})
 
 
 def _one_of(*values, plain=0.4):
@@ -220,8 +245,6 @@ def _basis(rng, problem):
 
 
 def _solver(rng, problem):
-    if not problem.has("budget"):
-        return str(rng.choice(["auto", "projection", "adam"]))
     objects = [
         LaRank(tau=0.01, candidates=1),
         LaRank(certify=True, shuffle=False),
@@ -264,7 +287,21 @@ OPTIONS = {
     "C": lambda rng, problem: float(10.0 ** rng.uniform(-3, 4)) if rng.random() < 0.7 else DEFAULT,
     "Cs": lambda rng, problem: [1.0, 10.0],
     "average": _one_of(False, plain=0.5),
-    "basis": _basis,  # comes after the kernel in all signatures, and before what depends on it
+    "basis": _basis,  # comes after the kernel in all signatures, and before its settings
+    "basis__early_stopping": _only_learned(_one_of(True, plain=0.6)),
+    "basis__gradient_tol": _one_of(1e-2, 1e-7, plain=0.6),
+    "basis__max_iter": _only_learned(lambda rng, problem: int(rng.integers(1, 9))),
+    "basis__metric": _only_learned(_one_of("none", "diagonal", "full", plain=0.3)),
+    "basis__n_candidates": lambda rng, problem: (
+        DEFAULT
+        if problem.option("basis") == "learned"
+        else _one_of(1, 5, "all", plain=0.5)(rng, problem)
+    ),
+    "basis__n_iter_no_change": _only_learned(_one_of(1, 3, plain=0.7)),
+    "basis__solver": _only_learned(
+        lambda rng, problem: str(rng.choice(["auto", "projection", "adam"]))
+    ),
+    "basis__validation_fraction": _only_learned(_one_of(0.3, plain=0.7)),
     "budget": _budget,
     "budget_policy": _one_of("merge", plain=0.5),
     "cache_size": _one_of(0.001, 0.1, plain=0.7),
@@ -272,44 +309,32 @@ OPTIONS = {
     "coef0": _only_powers(_one_of(1.0, 0.1, -0.5, plain=0.5)),
     "cv": lambda rng, problem: 2,
     "degree": _only_powers(_one_of(1, 2, 5, plain=0.5)),
-    "early_stopping": _only_learned(_one_of(True, plain=0.6)),
     "epochs": _epochs,
     "fit_intercept": _one_of(False, plain=0.6),
     "gamma": _gamma,
-    "gradient_tol": _one_of(1e-2, 1e-7, plain=0.6),
     "kernel": _kernel,
-    "learn_iter": _only_learned(lambda rng, problem: int(rng.integers(1, 9))),
     "loss": _loss,
     "margin": _one_of(1e-3, 10.0, plain=0.6),
     "max_basis": _max_basis,
     "max_iter": _one_of(1, 5, plain=0.8),
     "max_seconds": lambda rng, problem: SECONDS,
-    "metric": _only_learned(_one_of("none", "diagonal", "full", plain=0.3)),
-    "n_candidates": lambda rng, problem: (
-        DEFAULT
-        if problem.option("basis") == "learned"
-        else _one_of(1, 5, "all", plain=0.5)(rng, problem)
-    ),
-    "n_iter_no_change": _only_learned(_one_of(1, 3, plain=0.7)),
     "n_jobs": _n_jobs,
     "one_standard_error": _one_of(False, plain=0.6),
     "random_state": lambda rng, problem: int(rng.integers(1000)),
     "shuffle": _one_of(False, plain=0.6),
-    "solver": lambda rng, problem: (
-        _only_learned(_solver)(rng, problem) if problem.has("basis") else _solver(rng, problem)
-    ),
+    "solver": _solver,
     "tol": lambda rng, problem: (
         DEFAULT
         if rng.random() < 0.6
         else float(rng.choice([1e-2, 1e-6] if problem.has("budget") else [0.0, 0.1]))
     ),
-    "validation_fraction": _only_learned(_one_of(0.3, plain=0.7)),
     "warm_start": _one_of(True, plain=0.7),
     "widths": lambda rng, problem: [1.0],
 }
 
 #: Options that no problem has, and why.
 LEFT = {
+    "basis__per_class": "drawn as a basis of that name",
     "refit": "without it there is no machine",
     "scoring": "the search asks scikit-learn, whatever the score",
     "verbose": "prints",
@@ -318,7 +343,7 @@ LEFT = {
 
 def used_names():
     """Return the names of all options of all estimators."""
-    return {name for kind in ESTIMATORS.values() for name in inspect.signature(kind).parameters}
+    return {name for kind in ESTIMATORS.values() for name in names_of(kind)}
 
 
 def wraps_a_function(kernel):

@@ -43,9 +43,9 @@ def exactly(problem):
         return problem.changed(tol=_TOL, epochs=None, warm_start=False, max_seconds=SECONDS)
     return problem.changed(
         max_basis=300,
-        n_candidates="all",
+        basis__n_candidates="all",
         tol=0.0,
-        gradient_tol=1e-6,
+        basis__gradient_tol=1e-6,
         max_iter=100,
         warm_start=False,
     )
@@ -187,7 +187,7 @@ def a_warm_start_finds_no_worse_machine(case):
         assert machine.gap_ >= 0
         if machine.gap_ < np.inf and not case.warned(f"{NOISE}|{INDEFINITE}"):
             assert machine.dual_objective_ <= before * (1 + 1e-6)
-    elif not (problem.option("early_stopping") or problem.option("solver") == "adam"):
+    elif not (problem.option("basis__early_stopping") or problem.option("basis__solver") == "adam"):
         assert machine.objective_ <= before * (1 + _rounding(problem))
 
 

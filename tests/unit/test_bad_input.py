@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from widemargin import SparseKernelClassifier
+from widemargin import ChosenBasis, LearnedBasis, SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES, CrammerSinger
 
 rng = np.random.RandomState(0)
@@ -84,17 +84,10 @@ BAD_PARAMETERS = {
     "gamma": ([0, -0.5, np.nan, np.inf, "wide"], ValueError),
     "loss": (["hinge", 3, None], ValueError),
     "kernel": (["chi2", 3, None], ValueError),
-    "basis": (["private", None], ValueError),
+    "basis": (["private", None, LearnedBasis], ValueError),
     "degree": ([0, -1], ValueError),
     "coef0": ([np.nan, np.inf], ValueError),
-    "n_candidates": ([0, "some"], ValueError),
-    "metric": (["round", None, 2], ValueError),
-    "solver": (["sgd", None], ValueError),
-    "learn_iter": ([0, "some"], ValueError),
-    "validation_fraction": ([0.0, 1.0, -0.1, np.nan], ValueError),
-    "n_iter_no_change": ([0], ValueError),
     "tol": ([-1e-3, np.nan], ValueError),
-    "gradient_tol": ([0, -1e-3, np.nan], ValueError),
     "max_iter": ([0], ValueError),
     "n_jobs": ([0], ValueError),
     "verbose": ([-1], ValueError),
@@ -107,18 +100,29 @@ OF_A_WRONG_TYPE = {
     "gamma": [None, [1.0]],
     "degree": [2.5],
     "coef0": ["0"],
-    "n_candidates": [2.5, None],
-    "learn_iter": [2.5, None],
-    "early_stopping": [1, "yes", None],
-    "validation_fraction": ["0.1", None],
-    "n_iter_no_change": [2.5, None],
     "fit_intercept": [1, "yes", None],
     "tol": ["0", None],
-    "gradient_tol": ["0", None],
     "max_iter": [2.5],
     "warm_start": [1, None],
     "n_jobs": ["2", 1.5],
     "verbose": [1.5, "yes", None],
+}
+# settings of a basis: (values, error)
+BAD_SETTINGS = {
+    ChosenBasis: {
+        "n_candidates": ([0, "some"], [2.5, None]),
+        "per_class": ([], [1, "yes", None]),
+        "gradient_tol": ([0, -1e-3, np.nan], ["0", None]),
+    },
+    LearnedBasis: {
+        "metric": (["round", None, 2], []),
+        "solver": (["sgd", None], []),
+        "max_iter": ([0, "some"], [2.5, None]),
+        "early_stopping": ([], [1, "yes", None]),
+        "validation_fraction": ([0.0, 1.0, -0.1, np.nan], ["0.1", None]),
+        "n_iter_no_change": ([0], [2.5, None]),
+        "gradient_tol": ([0, -1e-3, np.nan], ["0", None]),
+    },
 }
 WRONG = [
     (name, value, error) for name, (values, error) in BAD_PARAMETERS.items() for value in values
@@ -180,6 +184,21 @@ def test_every_parameter_has_bad_values():
     assert tested == set(inspect.signature(SparseKernelClassifier).parameters)
 
 
+@pytest.mark.parametrize("make", [unfitted, fitted])
+@pytest.mark.parametrize("kind", BAD_SETTINGS)
+def test_bad_settings_of_a_basis(make, kind):
+    assert set(BAD_SETTINGS[kind]) == set(kind().get_params())
+    for name, pair in BAD_SETTINGS[kind].items():
+        for values, error in zip(pair, (ValueError, TypeError), strict=True):
+            for value in values:
+                machine = make()
+                machine.set_params(basis=kind(), **{f"basis__{name}": value})
+                before = dict(vars(machine))
+                with pytest.raises(error, match=f"basis.{name} must be"):
+                    machine.fit(X, y)
+                assert same_state(machine, before)
+
+
 @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
 def test_bad_rows_at_predict(method):
     machine = fitted(loss="logistic")
@@ -235,7 +254,7 @@ def test_fit_changes_no_parameter():
         "kernel": lambda left, right: left @ right.T,
         "class_weight": {0: 1.0, 1: 2.0, 2: 3.0},
         "random_state": np.random.RandomState(3),
-        "n_candidates": "all",
+        "basis": ChosenBasis(n_candidates="all"),
         "max_basis": 10_000,
         "gamma": "scale",
     }

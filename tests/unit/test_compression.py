@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, NuSVC
 
 import widemargin
-from widemargin import SparseKernelClassifier, SparseKernelClassifierCV, compress
+from widemargin import LearnedBasis, SparseKernelClassifier, SparseKernelClassifierCV, compress
 from widemargin.basis import BasisColumns
 from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from widemargin.losses import SquaredError
@@ -254,7 +254,7 @@ def test_a_learned_basis_needs_a_kernel():
     with pytest.raises(ValueError, match="widths of their own"):
         compress(full, 4, X)
     assert quiet(full, 4, X, kernel="rbf").n_basis_ == 4
-    plain = SparseKernelClassifier(6, basis="learned", metric="none", random_state=0).fit(X, y)
+    plain = SparseKernelClassifier(6, basis=LearnedBasis(metric="none"), random_state=0).fit(X, y)
     assert quiet(plain, 4, X).kernel == plain.model_.kernel
 
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import widemargin
-from widemargin import _search
+from widemargin import ChosenBasis, LearnedBasis, _search
 from widemargin._search import Search
 from widemargin.sparse_kernel import SparseKernelClassifier
 from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
@@ -196,7 +196,7 @@ class TestSettings:
         assert_allclose(ratio, width / (2.5 - width))
 
     def test_a_factor_of_nearly_one_is_the_scale_itself(self, data):
-        settings = {"Cs": (1.0,), "max_basis": 4, "metric": "none"}
+        settings = {"Cs": (1.0,), "max_basis": 4, "basis": LearnedBasis(metric="none")}
         named, factor = (quick(widths=(w,), **settings).fit(*data) for w in (1.0, 1 + 1e-12))
         assert named.best_params_["gamma"] == "scale"
         assert_allclose(
@@ -289,7 +289,8 @@ class TestErrors:
             ({"Cs": ()}, "Cs must be"),
             ({"Cs": 1.0}, "sequence"),
             ({"widths": (0.0,)}, "widths must be positive"),
-            ({"basis": "per_class"}, "basis must be one of"),
+            ({"basis": "per_class"}, "a basis that all classes share"),
+            ({"basis": "private"}, "basis must be one of"),
             ({"loss": "hinge"}, "loss must be one of"),
             ({"cv": 1}, "cv must be 2 or more"),
             ({"cv": 40}, "fewer than the 40 folds"),
@@ -350,7 +351,7 @@ class TestWarnings:
         fit = SparseKernelClassifier.fit
 
         def few_steps(machine, *args):
-            return fit(machine.set_params(max_iter=1, gradient_tol=1e-12), *args)
+            return fit(machine.set_params(max_iter=1, basis=ChosenBasis(gradient_tol=1e-12)), *args)
 
         monkeypatch.setattr(SparseKernelClassifier, "fit", few_steps)
         with pytest.warns(ConvergenceWarning) as caught:
@@ -474,4 +475,4 @@ def test_arrays_of_any_kind_hold_what_to_choose_from(data):
 
 def test_a_width_beyond_all_numbers_is_told(data):
     with pytest.raises(ValueError, match="Rescale X"):
-        quick(metric="none", widths=(2.0,)).fit(data[0] * 1e200, data[1])
+        quick(basis=LearnedBasis(metric="none"), widths=(2.0,)).fit(data[0] * 1e200, data[1])

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from widemargin.sparse_kernel import SparseKernelClassifier
+from widemargin import LearnedBasis, SparseKernelClassifier
 from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
 
 
@@ -62,7 +62,7 @@ def test_more_rows_do_not_ask_for_another_balance(digits):
     scores = {}
     for n_rows in (150, 600):
         scores[n_rows] = [
-            SparseKernelClassifier(40, basis="learned", C=C, learn_iter=20, random_state=0)
+            SparseKernelClassifier(40, basis=LearnedBasis(max_iter=20), C=C, random_state=0)
             .fit(X[:n_rows], y[:n_rows])
             .score(*digits[1])
             for C in (0.01, 0.1, 1.0, 10.0, 100.0)

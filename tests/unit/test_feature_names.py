@@ -16,6 +16,7 @@ from widemargin import (
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
     compress,
@@ -30,7 +31,7 @@ REORDERED = FRAME[NAMES[::-1]]
 
 MACHINES = {
     "shared": SparseKernelClassifier(8, random_state=0),
-    "learned": SparseKernelClassifier(4, basis="learned", learn_iter=3, random_state=0),
+    "learned": SparseKernelClassifier(4, basis=LearnedBasis(max_iter=3), random_state=0),
     "logistic": SparseKernelClassifier(8, loss="logistic", random_state=0),
     "cv": SparseKernelClassifierCV([4], Cs=[10.0], widths=[1.0], basis="shared", random_state=0),
     "kernel": KernelClassifier(random_state=0),

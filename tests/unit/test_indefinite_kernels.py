@@ -11,9 +11,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from widemargin import (
+    ChosenBasis,
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     compress,
 )
@@ -187,7 +189,13 @@ def test_the_regulariser_is_positive_and_the_gradient_vanishes():
     X, y = problem()
     K = np.tanh(0.5 * X @ X.T - 0.5)
     machine = SparseKernelClassifier(
-        20, kernel="precomputed", loss="logistic", C=5.0, gradient_tol=1e-8, tol=0, random_state=0
+        20,
+        basis=ChosenBasis(gradient_tol=1e-8),
+        kernel="precomputed",
+        loss="logistic",
+        C=5.0,
+        tol=0,
+        random_state=0,
     ).fit(K, y)
     J, A = machine.basis_indices_, machine.dual_coef_
     rows = K[:, J]
@@ -265,7 +273,7 @@ def test_a_stream_may_begin_with_one_row_and_gamma_auto(machine):
 @pytest.mark.parametrize("metric", ["none", "diagonal", "full"])
 def test_gamma_auto_of_a_learned_basis_is_that_number(metric):
     X, y = problem()
-    settings = {"max_basis": 4, "basis": "learned", "metric": metric, "learn_iter": 3}
+    settings = {"max_basis": 4, "basis": LearnedBasis(metric=metric, max_iter=3)}
     by_rule, by_number, other = (
         SparseKernelClassifier(gamma=gamma, random_state=0, **settings).fit(X, y)
         for gamma in ("auto", 0.25, "scale")

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.svm import SVC
 from sklearn.utils import all_estimators
 
-from widemargin import SparseKernelClassifier, compress
+from widemargin import LearnedBasis, SparseKernelClassifier, compress
 from widemargin._registry import ESTIMATORS
 from widemargin.solvers import unit_start
 
@@ -25,7 +25,9 @@ QUICK = {"SparseKernelClassifierCV": {"cv": 2, "max_basis": [4], "Cs": [1.0]}}
 MACHINES = {
     **{name: make(random_state=0, **QUICK.get(name, {})) for name, make in ESTIMATORS.items()},
     "projection": SparseKernelClassifier(6, basis="learned", random_state=0),
-    "adam": SparseKernelClassifier(6, basis="learned", solver="adam", learn_iter=2, random_state=0),
+    "adam": SparseKernelClassifier(
+        6, basis=LearnedBasis(solver="adam", max_iter=2), random_state=0
+    ),
 }
 FITS = {
     **{

@@ -10,7 +10,7 @@ can_send_signals = pytest.mark.skipif(sys.platform == "win32", reason="sends a P
 
 PROGRAM = """
     import numpy as np
-    from widemargin import SparseKernelClassifier
+    from widemargin import ChosenBasis, SparseKernelClassifier
 
     rng = np.random.RandomState(0)
     X = rng.randn(40_000, 20)
@@ -26,7 +26,9 @@ PROGRAM = """
 
 
 @can_send_signals
-@pytest.mark.parametrize("settings", ["", "n_candidates='all'", "basis='per_class'", "n_jobs=2"])
+@pytest.mark.parametrize(
+    "settings", ["", "basis=ChosenBasis(n_candidates='all')", "basis='per_class'", "n_jobs=2"]
+)
 def test_ctrl_c_ends_a_long_fit(settings):
     program = PROGRAM.format(settings=settings)
     # A busy machine can hold one of them up, hardly each of three.

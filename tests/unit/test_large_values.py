@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.svm import SVC
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier, compress
+from widemargin import compress
 from widemargin.basis import BasisColumns
 from widemargin.kernels import Linear, Precomputed
 from widemargin.losses import CLASS_LOSSES
@@ -31,7 +32,7 @@ def fitted(X, y, max_basis=8, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         with np.errstate(all="raise", under="ignore"):
-            machine = SparseKernelClassifier(max_basis, random_state=0, **parameters)
+            machine = sparse_machine(max_basis, random_state=0, **parameters)
             return machine.fit(X, y)
 
 

@@ -11,9 +11,11 @@ from sklearn.base import clone
 
 import widemargin
 from widemargin import (
+    ChosenBasis,
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
     compress,
@@ -23,7 +25,7 @@ from widemargin.solvers.larank import LaRank
 X, y = overlapping_classes(60, 3)
 MACHINES = [
     SparseKernelClassifier(5, random_state=0),
-    SparseKernelClassifier(5, basis="learned", learn_iter=2, random_state=0),
+    SparseKernelClassifier(5, basis=LearnedBasis(max_iter=2), random_state=0),
     SparseKernelClassifierCV([4], Cs=[1.0], widths=[1.0], basis="shared", random_state=0),
     KernelClassifier(random_state=0),
     KernelMIRA(random_state=0),
@@ -152,39 +154,33 @@ class TestMethodsThatAreNotThere:
 
 
 class TestSettingsWithoutUse:
-    LEARNED = (
-        ("metric", "diagonal"),
-        ("solver", "adam"),
-        ("learn_iter", 5),
-        ("early_stopping", True),
-    )
+    @pytest.mark.parametrize("basis", ["shared", "per_class", "learned"])
+    def test_a_string_has_no_settings(self, basis):
+        kind = "LearnedBasis" if basis == "learned" else "ChosenBasis"
+        for machine in (SparseKernelClassifier(5, basis=basis), SparseKernelClassifierCV()):
+            machine.basis = basis
+            words = rf"basis__n_jobs cannot be set where basis is '{basis}'.*widemargin\.{kind}\(\)"
+            with pytest.raises(ValueError, match=words):
+                machine.set_params(basis__n_jobs=1, max_basis=3)
+            assert machine.max_basis != 3
 
-    @pytest.mark.parametrize("basis", ["shared", "per_class"])
-    @pytest.mark.parametrize(("name", "value"), LEARNED)
-    def test_those_of_a_learned_basis(self, name, value, basis):
-        machine = SparseKernelClassifier(5, basis=basis, **{name: value})
-        with pytest.raises(ValueError, match=f"{name}=.* is a setting of basis='learned'"):
-            machine.fit(X, y)
-        machine.set_params(basis="learned", n_jobs=1).fit(X, y)
+    @pytest.mark.parametrize("basis", [ChosenBasis(), ChosenBasis(per_class=True)], ids=str)
+    def test_those_of_another_basis(self, basis):
+        machine = SparseKernelClassifier(5, basis=basis)
+        with pytest.raises(
+            ValueError, match="Invalid parameter 'metric' for estimator ChosenBasis"
+        ):
+            machine.set_params(basis__metric="full")
+        machine.set_params(basis=LearnedBasis(), basis__metric="full")
+        with pytest.raises(ValueError, match="Invalid parameter 'n_candidates'"):
+            machine.set_params(basis__n_candidates=20)
 
-    def test_those_of_a_chosen_basis(self):
-        machine = SparseKernelClassifier(5, basis="learned", n_candidates=20, learn_iter=2)
-        with pytest.raises(ValueError, match="n_candidates=20 is a setting of basis='shared' or"):
-            machine.fit(X, y)
-
-    def test_the_search(self):
-        settings = {"Cs": [1.0], "widths": [1.0], "random_state": 0}
-        search = SparseKernelClassifierCV([4], basis="shared", metric="full", **settings)
-        with pytest.raises(ValueError, match="metric='full' is a setting of basis='learned'"):
-            search.fit(X, y)
-        assert not hasattr(search, "classes_")
-        search.set_params(metric="auto").fit(X, y)
-
-    def test_files_that_have_such_settings_still_load(self, tmp_path):
-        fitted = SparseKernelClassifier(5, random_state=0).fit(X, y)
-        widemargin.save(fitted.set_params(early_stopping=True), tmp_path / "file")
-        loaded = widemargin.load(tmp_path / "file")
-        assert_array_equal(loaded.predict(X), fitted.predict(X))
+    def test_the_search_shares_its_vectors(self):
+        for basis in ("per_class", ChosenBasis(per_class=True)):
+            search = SparseKernelClassifierCV([4], basis=basis)
+            with pytest.raises(ValueError, match="for a basis that all classes share; got basis="):
+                search.fit(X, y)
+            assert not hasattr(search, "classes_")
 
     @pytest.mark.parametrize(
         "settings", [{"solver": "full_gradient"}, {"kernel": "precomputed"}], ids=str

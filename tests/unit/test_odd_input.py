@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import solve_triangular
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier, basis
+from widemargin import basis
 from widemargin.losses import CLASS_LOSSES
 
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -18,7 +19,7 @@ both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def machine(max_basis=8, **parameters):
-    return SparseKernelClassifier(max_basis, **({"random_state": 0, "tol": 0} | parameters))
+    return sparse_machine(max_basis, **({"random_state": 0, "tol": 0} | parameters))
 
 
 def scores_of(rows, classes, fit_rows=None, **parameters):

@@ -10,6 +10,7 @@ from widemargin import (
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
     compress,
@@ -19,7 +20,7 @@ X, y = overlapping_classes(60, 3)
 MACHINES = [
     SparseKernelClassifier(5, random_state=0),
     SparseKernelClassifier(5, basis="per_class", random_state=0),
-    SparseKernelClassifier(5, basis="learned", learn_iter=3, random_state=0),
+    SparseKernelClassifier(5, basis=LearnedBasis(max_iter=3), random_state=0),
     SparseKernelClassifier(5, loss="logistic", random_state=0),
     SparseKernelClassifierCV([4], Cs=[1.0], widths=[1.0], basis="shared", cv=2, random_state=0),
     KernelClassifier(random_state=0),

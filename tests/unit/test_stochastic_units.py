@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
+from sparse_machines import sparse_machine
 
-from widemargin import SparseKernelClassifier
 from widemargin.losses import WestonWatkins
 from widemargin.solvers.learned_basis import LearnedProblem
 from widemargin.solvers.unit_start import start_units
@@ -13,8 +13,8 @@ from widemargin.solvers.units import WorkingRows
 
 
 def machine(**parameters):
-    settings = {"max_basis": 12, "basis": "learned", "solver": "adam", "learn_iter": 15, "C": 10.0}
-    return SparseKernelClassifier(**(settings | {"random_state": 0} | parameters))
+    settings = {"max_basis": 12, "basis": "learned", "solver": "adam", "moves": 15, "C": 10.0}
+    return sparse_machine(**(settings | {"random_state": 0} | parameters))
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_a_sample_of_all_rows_gives_the_gradient_of_the_objective(three_classes,
 
 @pytest.mark.parametrize("metric", ["none", "diagonal"])
 def test_moving_lowers_the_objective(digits, metric):
-    few, many = (machine(metric=metric, learn_iter=n).fit(*digits) for n in (1, 30))
+    few, many = (machine(metric=metric, moves=n).fit(*digits) for n in (1, 30))
     assert many.objective_ < 0.7 * few.objective_
-    assert many.stop_reason_ == "learn_iter"
+    assert many.stop_reason_ == "max_iter"
     assert len(many.history_["objective"]) == 30
     assert many.score(*digits) > few.score(*digits)
 
@@ -68,7 +68,7 @@ def test_a_seed_repeats_and_threads_change_nothing(digits):
 
 
 def test_early_stopping_keeps_the_best_on_the_way(digits):
-    fitted = machine(early_stopping=True, n_iter_no_change=3, learn_iter=60).fit(*digits)
+    fitted = machine(early_stopping=True, n_iter_no_change=3, moves=60).fit(*digits)
     scores = fitted.history_["validation_score"]
     assert len(scores) == len(fitted.history_["objective"])
     if fitted.stop_reason_ == "early_stopping":

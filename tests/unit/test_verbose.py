@@ -11,6 +11,7 @@ from widemargin import (
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
     _fitting,
@@ -21,9 +22,9 @@ SEARCH = SparseKernelClassifierCV([2, 4], Cs=[1.0, 10.0], widths=[1.0], basis="s
 MACHINES = [
     (SparseKernelClassifier(6, tol=0), "vectors, objective "),
     (SparseKernelClassifier(3, tol=0, basis="per_class"), "machine 3, 3 vectors, objective "),
-    (SparseKernelClassifier(3, basis="learned", learn_iter=4), "3 vectors, objective "),
+    (SparseKernelClassifier(3, basis=LearnedBasis(max_iter=4)), "3 vectors, objective "),
     (
-        SparseKernelClassifier(3, basis="learned", learn_iter=4, early_stopping=True),
+        SparseKernelClassifier(3, basis=LearnedBasis(max_iter=4, early_stopping=True)),
         r"objective \S+, validation score ",
     ),
     (KernelClassifier(), "support patterns, dual .*, gap "),

@@ -289,10 +289,10 @@ def _check_stages(value: Any, name: str, estimator: Any) -> None:
         fits = len(coef) <= model.n_basis and coef.shape[1] == len(intercept) == model.n_outputs
         require(fits, where, "does not go with model_")
     history = vars(estimator).get("history_")
-    # A learned basis has moves on record, and one stage: the end.
     if vars(estimator).get("_is_learned", False):
+        # It has moves on record, and one stage: the end.
         require(len(value) == 1, name, "has more than one stage, of a learned basis")
-    elif history is not None:
+    elif history is not None and len(value) > 1:  # one is that of a model put in place of another
         first = next(iter(history.values()))
         machine = history.get("class_index", np.zeros(len(first), dtype=np.intp))
         longest = int(np.bincount(machine).max()) if len(machine) else 0
