@@ -45,11 +45,11 @@ class LabelPrior:
 
     def to_outputs(self, latent: Array) -> Array:
         """Return ``W L'``: coefficients or directions as the outputs see them."""
-        return latent @ self.root.T
+        return np.asarray(latent @ self.root.T)
 
     def to_latent(self, gradient: Array) -> Array:
         """Return ``G L``: gradients in the outputs as gradients in the latent coefficients."""
-        return gradient @ self.root.astype(gradient.dtype, copy=False)
+        return np.asarray(gradient @ self.root.astype(gradient.dtype, copy=False))
 
     def curvature_to_latent(self, curvature: Array) -> Array:
         """Return ``H (L * L)`` for the second derivatives H of each output by itself.
@@ -58,7 +58,7 @@ class LabelPrior:
         across outputs. Where it has (losses that compare outputs), they are left out, as they are
         without a prior.
         """
-        return curvature @ np.square(self.root).astype(curvature.dtype, copy=False)
+        return np.asarray(curvature @ np.square(self.root).astype(curvature.dtype, copy=False))
 
     def flat_directions(self, *, common_shift: bool) -> Array:
         """Return an orthonormal basis of the latent directions in which no loss changes.
