@@ -206,9 +206,11 @@ class GreedyNewton:
         columns = objective.basis.append(chosen)
         state.available[chosen.indices] = False
         state.coefficients = np.vstack(
-            [state.coefficients, np.zeros((len(chosen), objective.n_outputs))]
+            [state.coefficients, np.zeros((len(chosen), objective.n_latent))]
         )
-        state.reference = np.vstack([state.reference, columns.T @ state.gradient_at_zero])
+        state.reference = np.vstack(
+            [state.reference, objective._to_latent(columns.T @ state.gradient_at_zero)]
+        )
         return len(chosen)
 
     def _draw(
