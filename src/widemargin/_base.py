@@ -97,6 +97,9 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: the default is not what the machine of such a file was trained with.
     _parameters_of_old_files: ClassVar[dict[str, Any]] = {}
 
+    #: Attributes that came after the first model files, for files that have none.
+    _attributes_of_old_files: ClassVar[dict[str, Any]] = {}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
 

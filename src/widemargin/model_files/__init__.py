@@ -208,7 +208,7 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
     parameters = estimator.get_params(deep=False)
     attributes = {
         name: value
-        for name, value in vars(estimator).items()
+        for name, value in estimator.__getstate__().items()
         if name not in parameters and not name.startswith(_LEFT_OUT)
     } | {name: getattr(estimator, name) for name in sorted(MODEL_PARTS)}
     encoder = Encoder()
@@ -363,7 +363,7 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     )
     values = {key: decoder.decode(node, key) for key, node in attributes.items()}
     parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
-    estimator.__dict__.update(values)
+    estimator.__dict__.update(estimator_class._attributes_of_old_files | values)
     if decoder.unused:
         raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
     check_estimator(estimator, parts)

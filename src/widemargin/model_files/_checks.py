@@ -15,13 +15,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin._base import MODEL_PARTS
+from widemargin._checkpoints import check_state
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
-_SOMETIMES = frozenset({"feature_names_in_"})
+_SOMETIMES = frozenset({"_state", "feature_names_in_"})
 _EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
@@ -41,7 +42,7 @@ def is_array(value: Any) -> bool:
 def check_names(estimator_class: type[Any], names: set[str]) -> None:
     """Require the attributes that a fitted estimator of this class has, and no others."""
     known = estimator_class._fitted_names | _ALWAYS
-    missing = known - names
+    missing = known - names - estimator_class._attributes_of_old_files.keys()
     surplus = names - known - _SOMETIMES
     methods = {name for name in names - MODEL_PARTS if hasattr(estimator_class, name)}
     surplus |= methods | {name for name in names if not _is_state(name)}
@@ -297,7 +298,8 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     """Require what a machine can go on learning from."""
     numbers = {"caps": 1, "coef": 2, "earlier": 2}
     require(type(value) is dict, name, "is no record")
-    require(set(value) == {*numbers, "labels", "rows_seen"}, name, "has parts missing or surplus")
+    parts = set(value) - {"state"}
+    require(parts == {*numbers, "labels", "rows_seen"}, name, "has parts missing or surplus")
     n_basis, n_classes = estimator.model_.n_basis, len(estimator.classes_)
     for part, n_dims in numbers.items():
         _check_floats(value[part], f"{name}.{part}", n_dims)
@@ -312,6 +314,15 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     require(inside, f"{name}.labels", "does not go with classes_")
     rows_seen = value["rows_seen"]
     require(type(rows_seen) is int and rows_seen >= 0, f"{name}.rows_seen", "is no count")
+    if "state" in value:
+        try:
+            estimator._check_stream_state(value["state"])
+        except ValueError as error:
+            raise ValueError(f"{name}.state {error}") from error
+
+
+def _check_state(value: Any, name: str, estimator: Any) -> None:
+    check_state(value)
 
 
 _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
@@ -340,4 +351,5 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "history_": _check_history,
     "_stages": _check_stages,
     "_patterns": _check_patterns,
+    "_state": _check_state,
 }
