@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "widemargin/larank.hpp"
-#include "widemargin/online.hpp"
-#include "widemargin/row_sweeps.hpp"
+#include "snapshots.hpp"
 
 namespace widemargin::bindings {
 namespace {
@@ -288,6 +286,27 @@ void bind_support_set(nb::module_& m) {
       .def("export_supports", &export_supports, "slots"_a.noconvert(), "ids"_a.noconvert(),
            "labels"_a.noconvert(), "caps"_a.noconvert(), "values"_a.noconvert(),
            "earlier"_a.noconvert())
+      .def("snapshot", [](const HeldSet& set) { return pack(set.snapshot(), set.n_classes()); })
+      .def_static(
+          "check_snapshot",
+          [](const nb::dict& packed, std::size_t n_classes) {
+            SupportSet::check(unpack_support_set(packed), n_classes);
+          },
+          "packed"_a, "n_classes"_a)
+      .def(
+          "take_on",
+          [](HeldSet& set, const nb::dict& packed, RowNumbers rows, std::size_t n_rows) {
+            const SupportSet::Snapshot snapshot = unpack_support_set(packed);
+            require(rows.shape(0) == snapshot.held.size(), "rows are not one a slot");
+            for (std::size_t i = 0; i < rows.shape(0); ++i) {
+              const std::int64_t row = rows.data()[i];
+              require(snapshot.held[i] == 0 || (row >= 0 && static_cast<std::size_t>(row) < n_rows),
+                      "a row is not there");
+            }
+            nb::gil_scoped_release unlocked;
+            set.restore(snapshot, as_span(rows));
+          },
+          "packed"_a, "rows"_a.noconvert(), "n_rows"_a)
       .def("gap",
            [](const HeldSet& set) {
              const SupportSet::Gap found = set.gap();
@@ -341,6 +360,11 @@ void bind_duals(nb::module_& m) {
           "budget"_a, "merges"_a, "seed"_a)
       .def("take", &take<HeldLaRank>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
+      .def("snapshot", [](const HeldLaRank& solver) { return pack(solver.snapshot()); })
+      .def(
+          "take_on",
+          [](HeldLaRank& solver, const nb::dict& packed) { solver.restore(unpack_larank(packed)); },
+          "packed"_a)
       .def_prop_ro("arg_max", [](const HeldLaRank& solver) { return solver.counts().arg_max; })
       .def_prop_ro("loss", [](const HeldLaRank& solver) { return solver.counts().loss; })
       .def_prop_ro("operations", [](const HeldLaRank& solver) {
@@ -374,7 +398,14 @@ void bind_duals(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             return sweeps.conjugate_steps(most_shifts);
           },
-          "most_shifts"_a);
+          "most_shifts"_a)
+      .def("snapshot", [](const HeldSweeps& sweeps) { return pack(sweeps.snapshot()); })
+      .def(
+          "take_on",
+          [](HeldSweeps& sweeps, const nb::dict& packed) {
+            sweeps.restore(unpack_row_sweeps(packed));
+          },
+          "packed"_a);
   nb::class_<HeldLearner>(m, "OnlineLearner", collected<HeldLearner>())
       .def(
           "__init__",
@@ -388,6 +419,13 @@ void bind_duals(nb::module_& m) {
           "set"_a, "mira"_a, "averages"_a, "budget"_a, "merges"_a)
       .def("take", &take<HeldLearner>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
+      .def("snapshot", [](const HeldLearner& learner) { return pack(learner.snapshot()); })
+      .def(
+          "take_on",
+          [](HeldLearner& learner, const nb::dict& packed) {
+            learner.restore(unpack_online(packed));
+          },
+          "packed"_a)
       .def_rw("rows_seen", &OnlineLearner::rows_seen)
       .def_ro("mistakes", &OnlineLearner::mistakes);
 }

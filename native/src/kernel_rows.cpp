@@ -25,6 +25,12 @@ void KernelRows::move_in(Slot slot) {
   if (log_.size() > kLogPerSlot * entries_.size() + 1) tidy_log(0);
 }
 
+void KernelRows::begin(std::size_t slots, std::uint64_t computed) {
+  entries_.resize(slots);
+  moved_in_.assign(slots, kNever);
+  computed_ = computed;
+}
+
 // Drops moves of rows that have left again.
 void KernelRows::tidy_log(std::uint64_t first) {
   const auto begin = first_after(first);

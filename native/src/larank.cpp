@@ -1,6 +1,8 @@
 #include "widemargin/larank.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 namespace widemargin {
 namespace {
@@ -14,11 +16,6 @@ constexpr std::size_t kManyRows = 16;
 constexpr double kTie = 1e-6;  // of gradients, that kernel values of single precision may differ by
 
 }  // namespace
-
-std::size_t draw_index(std::mt19937_64& random, std::size_t count) {
-  // The high half of a product: std::uniform_int_distribution differs from library to library.
-  return static_cast<std::size_t>((random() >> 32) * static_cast<std::uint64_t>(count) >> 32);
-}
 
 void Budget::enforce(SupportSet& set) const {
   while (set.supports().size() > patterns) {
@@ -34,6 +31,17 @@ void Budget::enforce(SupportSet& set) const {
 
 LaRank::LaRank(SupportSet& set, const Settings& settings, const Budget& budget, std::uint64_t seed)
     : set_(&set), settings_(settings), budget_(budget), random_(seed) {}
+
+void LaRank::restore(const Snapshot& snapshot) {
+  const bool are_rates = std::all_of(snapshot.rates.begin(), snapshot.rates.end(),
+                                     [](double rate) { return std::isfinite(rate); });
+  if (!are_rates || std::isnan(snapshot.counts.loss)) {
+    throw std::invalid_argument("widemargin: rates and losses of a solver must be numbers");
+  }
+  random_.restore(snapshot.random);
+  rates_ = snapshot.rates;
+  counts_ = snapshot.counts;
+}
 
 LaRank::Operation LaRank::draw() {
   std::array<double, 3> odds{};

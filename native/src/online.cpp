@@ -1,8 +1,18 @@
 #include "widemargin/online.hpp"
 
+#include <cmath>
 #include <limits>
+#include <stdexcept>
 
 namespace widemargin {
+
+void OnlineLearner::restore(const Snapshot& snapshot) {
+  if (!(snapshot.rows_seen >= 0) || !std::isfinite(snapshot.rows_seen)) {
+    throw std::invalid_argument("widemargin: a learner has seen no such number of rows");
+  }
+  rows_seen = snapshot.rows_seen;
+  mistakes = snapshot.mistakes;
+}
 
 void OnlineLearner::learn(Slot slot, double cap) {
   const std::size_t own = set_->label(slot);

@@ -1,10 +1,10 @@
 #include "widemargin/row_sweeps.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
-
-#include "widemargin/larank.hpp"
 
 namespace widemargin {
 namespace {
@@ -100,6 +100,32 @@ std::size_t add_constraints(SupportSet& set, std::span<const std::int64_t> rows,
   }
   set.release_staged();
   return joined;
+}
+
+RowSweeps::Snapshot RowSweeps::snapshot() const {
+  Snapshot out{random_.state(), {}, 0, {}, result_, threshold_};
+  if (next_ == order_.size()) return out;
+  out.order = order_;
+  out.next = next_;
+  out.lowest.assign(lowest_.size(), 0.0);
+  for (const Slot slot : order_) out.lowest[slot] = lowest_[slot];
+  return out;
+}
+
+void RowSweeps::restore(Snapshot snapshot) {
+  const auto require = [](bool holds) {
+    if (!holds) throw std::invalid_argument("widemargin: no sweep can have been here");
+  };
+  require(snapshot.next <= snapshot.order.size() && !std::isnan(snapshot.threshold));
+  for (const Slot slot : snapshot.order) {
+    require(slot < set_->n_slots() && set_->is_held(slot) && slot < snapshot.lowest.size());
+  }
+  random_.restore(snapshot.random);
+  order_ = std::move(snapshot.order);
+  next_ = snapshot.next;
+  lowest_ = std::move(snapshot.lowest);
+  result_ = snapshot.result;
+  threshold_ = snapshot.threshold;
 }
 
 void RowSweeps::begin_sweep() {

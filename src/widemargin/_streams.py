@@ -32,7 +32,6 @@ from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
 from widemargin.solvers.dual import DualMachine, Supports
-from widemargin.solvers.larank import take
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -70,7 +69,7 @@ class Stream:
         self.rows_seen += batch.n_rows  # no name is given twice, even if not all are learned
         self.unfinished = rows, batch.first_id
         try:
-            take(self.machine, self.native, np.arange(batch.n_rows))
+            self.machine.learn(self.native, np.arange(batch.n_rows))
         finally:
             self.finish_batch()
 
@@ -94,14 +93,26 @@ class Stream:
             return
         slots = self.machine.slots_of(first_id + np.arange(rows.shape[0]))
         held = np.flatnonzero(slots >= 0)
-        if len(held) == 0:
+        if len(held) > 0:
+            self.keep_in(slots[held], rows[held])
+
+    def keep_in(self, slots: npt.NDArray[np.int64], rows: Rows) -> None:
+        """Remember the rows that live in slots."""
+        if self.machine.keeps_rows or len(slots) == 0:
             return
         if slots.max() >= len(self.kept):
             more = np.zeros((len(self.kept) // 2 + slots.max() + 1, rows.shape[1]), self.like.dtype)
             more[: len(self.kept)] = self.kept
             self.kept = more
-        some = rows[held]
-        self.kept[slots[held]] = some.toarray() if sp.issparse(some) else some
+        self.kept[slots] = rows.toarray() if sp.issparse(rows) else rows
+
+    def pack(self) -> dict[str, Any]:
+        """Return all that later rows depend on, besides the vectors; the lock must be held."""
+        return {
+            "machine": self.machine.pack(),
+            "learner": self.native.snapshot(),
+            "problem": _problem_of(self.machine),
+        }
 
     def scores(self) -> LiveScores:
         """Return the scores of the machine as it is; the lock must be held while they are used."""
@@ -123,6 +134,11 @@ class Stream:
         return rows_like(self.kept[supports.slots], self.like)
 
 
+def _problem_of(machine: DualMachine) -> dict[str, Any]:
+    """Return what must be the same for a packed machine to go on."""
+    return {"loss": machine.loss, "margin": machine.margin, "offset": machine.offset}
+
+
 @functools.cache
 def _parameter_names(kind: Any) -> tuple[str, ...]:
     """Return the names of all parameters but those that are read at every call."""
@@ -133,7 +149,8 @@ def _parameter_names(kind: Any) -> tuple[str, ...]:
 @functools.cache
 def _names_of_the_past(kind: Any) -> tuple[str, ...]:
     """Return attributes that a further row makes untrue; model_ first, as it stands for all."""
-    return "model_", *sorted(kind._fitted_names - {"classes_", "readout_"})
+    kept = {"classes_", "readout_"}
+    return "model_", *sorted(kind._fitted_names - kept | {"_state"})
 
 
 def _learns_row_by_row(estimator: DualClassifier) -> None:
@@ -158,7 +175,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
         """Require valid parameters."""
 
     @abstractmethod
-    def _make_machine(self, kernel: Kernel, rows: Rows) -> DualMachine:
+    def _make_machine(self, kernel: Kernel, rows: Rows, origin: Array | None = None) -> DualMachine:
         """Return a machine without rows."""
 
     @abstractmethod
@@ -268,25 +285,72 @@ class DualClassifier(SupportAttributes, KernelMachine):
                 UserWarning,
             )
         machine = self._make_machine(self._make_kernel(rows), rows)
-        return self._stream_of(machine, rows[:0], 0)
+        return self._stream_of(machine, rows[:0], 0, self._draw_seed())
 
     def _resume(self) -> Stream:
-        """Return a machine with the coefficients that a fit or a file has left."""
-        patterns, rows = self._patterns, self.model_.basis
+        """Return a machine that goes on from what a stream, a fit or a file has left."""
+        state = self.__getstate__() if "_stream" in self.__dict__ else self.__dict__
+        patterns, rows = state["_patterns"], self.model_.basis
         self._check_learned(patterns)
         if isinstance(self.model_.kernel, Precomputed):
             raise ValueError(
                 "partial_fit cannot go on from a machine with a precomputed kernel: its patterns "
                 "are known by number alone."
             )
+        if "state" in patterns:
+            stream = self._unpack_stream(patterns["state"], patterns, rows)
+            if stream is not None:
+                return stream
         machine = self._make_machine(self.model_.kernel, rows)
         count, rows_seen = rows.shape[0], int(patterns["rows_seen"])
         # Names below those of rows to come.
         machine.use_batch(rows, patterns["labels"], patterns["caps"], first_id=rows_seen - count)
         machine.restore(np.arange(count), self._within_bounds(patterns), patterns["earlier"])
-        stream = self._stream_of(machine, rows[:0], rows_seen)
+        stream = self._stream_of(machine, rows[:0], rows_seen, self._draw_seed())
         stream.keep(rows, rows_seen - count)
         return stream
+
+    def _unpack_stream(
+        self, packed: dict[str, Any], patterns: dict[str, Any], rows: Rows
+    ) -> Stream | None:
+        """Return the stream that was packed, or None if it was one of another problem."""
+        machine = self._make_machine(self.model_.kernel, rows, packed["machine"]["origin"])
+        if _problem_of(machine) != packed["problem"]:
+            return None
+        machine.use_batch(rows, patterns["labels"], patterns["caps"])
+        # Vectors are in the order of their names.
+        ids, held = packed["machine"]["set"]["ids"], packed["machine"]["set"]["held"] > 0
+        rows_of_slots = np.zeros(len(ids), dtype=np.int64)
+        rows_of_slots[held] = np.argsort(np.argsort(ids[held]))
+        machine.take_on(packed["machine"], rows_of_slots)
+        stream = self._stream_of(machine, rows[:0], int(patterns["rows_seen"]), seed=0)
+        stream.native.take_on(packed["learner"])
+        stream.keep_in(np.flatnonzero(held), rows[rows_of_slots[held]])
+        machine.let_go_of_batch()
+        return stream
+
+    def _check_stream_state(self, packed: Any) -> None:
+        """Require what :meth:`Stream.pack` may have returned for this machine, or ValueError."""
+        try:
+            if set(packed) != {"machine", "learner", "problem"}:
+                raise ValueError("has parts missing or surplus")
+            n_features, origin = self.n_features_in_, packed["machine"]["origin"]
+            if origin is not None and (
+                origin.shape != (n_features,)
+                or origin.dtype != np.float64
+                or not np.isfinite(origin).all()
+            ):
+                raise ValueError("has an origin that does not go with model_")
+            machine = self._make_machine(self.model_.kernel, self.model_.basis, origin)
+            held = packed["machine"]["set"]["held"]
+            machine.set.check_snapshot(packed["machine"]["set"], machine.n_classes)
+            n_supports = len(packed["machine"]["set"]["supports"])
+            if not np.count_nonzero(held) == n_supports == self.model_.n_basis:
+                raise ValueError("does not go with model_")
+            if hasattr(self, "partial_fit"):
+                self._make_learner(machine, 0, 0).take_on(packed["learner"])
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"is damaged: {error}") from error
 
     def _make_way_for(self, model: Any) -> None:
         if "_stream" in self.__dict__:
@@ -294,6 +358,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
                 self._publish()
                 del self._stream
         super()._make_way_for(model)
+        self.__dict__.pop("_state", None)
         if "_patterns" in self.__dict__:
             self._patterns = self._patterns_of(model)
 
@@ -324,8 +389,10 @@ class DualClassifier(SupportAttributes, KernelMachine):
         """Return coefficients that the bounds allow, where there are any."""
         return np.asarray(patterns["coef"])
 
-    def _stream_of(self, machine: DualMachine, like: Rows, rows_seen: int) -> Stream:
-        seed = check_random_state(self.random_state).randint(1 << 31)
+    def _draw_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(1 << 31))
+
+    def _stream_of(self, machine: DualMachine, like: Rows, rows_seen: int, seed: int) -> Stream:
         learner = self._make_learner(machine, seed, rows_seen)
         kept = np.zeros((0, like.shape[1]), dtype=like.dtype)
         parameters = self._stream_parameters()
@@ -494,6 +561,7 @@ class DualClassifier(SupportAttributes, KernelMachine):
         with stream.lock:
             self._publish()
             state = dict(super().__getstate__())
+            state["_patterns"] = {**self._patterns, "state": stream.pack()}
         del state["_stream"]
         return state
 

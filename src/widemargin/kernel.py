@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -11,7 +10,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin._fitting import FitProgress, Interrupted, all_or_nothing
+from widemargin._checkpoints import Checkpoint, run_fit
+from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._rows import rows_like
 from widemargin._streams import DualClassifier, Stream
@@ -19,13 +19,20 @@ from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import RBF, Kernel, Laplacian, Rows
 from widemargin.solvers.cutting_plane import CuttingPlane
-from widemargin.solvers.dual import DUAL_LOSSES, DualMachine, DualSolver, Watch
+from widemargin.solvers.dual import DUAL_LOSSES, DualMachine
+from widemargin.solvers.dual_state import (
+    DualProblem,
+    DualSolver,
+    DualState,
+    machine_entries,
+    standing,
+)
 from widemargin.solvers.full_gradient import FullGradient
 from widemargin.solvers.larank import LaRank
 
 Array: TypeAlias = npt.NDArray[Any]
 
-SOLVERS: dict[str, type[DualSolver]] = {
+SOLVERS: dict[str, type[DualSolver[Any]]] = {
     solver.name: solver for solver in (LaRank, FullGradient, CuttingPlane)
 }
 
@@ -110,7 +117,9 @@ class KernelClassifier(DualClassifier):
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the coefficients of the fit before, of rows that are in X at the
-        same places.
+        same places. A fit that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
+        it was, to the bit, if rows and parameters are the same; what it needs for that is saved
+        with the machine.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the order of rows, and for draws among them. With a seed, results are the same to
@@ -228,7 +237,7 @@ class KernelClassifier(DualClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        solver: str | DualSolver = "larank",
+        solver: str | DualSolver[Any] = "larank",
         epochs: int | None = None,
         tol: float | None = None,
         max_seconds: float | None = None,
@@ -285,63 +294,54 @@ class KernelClassifier(DualClassifier):
         data = self._validate_training_data(X, y, sample_weight)
         rows = data.rows
         self.__dict__.pop("_stream", None)
-        rng = check_random_state(self.random_state)
         with one_blas_thread():
-            machine = self._make_machine(self._make_kernel(rows, data.weights), rows)
-            machine.use_batch(rows, data.targets.numbers, data.caps)
-            self._start_from(previous, machine, rows)
-            attributes = self._solve(machine, rows, rng, (X, y, sample_weight))
-        self._warn_of(machine, attributes, rows)
+            kernel = self._make_kernel(rows, data.weights)
+            problem = DualProblem(
+                lambda: self._make_machine(kernel, rows),
+                rows,
+                data.targets.numbers,
+                data.caps,
+                epochs=self.epochs,
+                gap_limit=self._gap_limit,
+            )
+            checkpoint = Checkpoint(self, rows, data.targets.numbers, data.caps)
+            state = self._begin_fit(problem, checkpoint, previous)
+            told = FitProgress(self, None, X, y, sample_weight)
+            attributes = run_fit(self, self._solver(), problem, state, checkpoint, told, standing)
+        self._warn_of(state.machine, attributes, rows)
+        self.__dict__.pop("_state", None)
         self.__dict__.update(attributes)
         return self
 
-    def _solve(
-        self,
-        machine: DualMachine,
-        rows: Rows,
-        rng: np.random.RandomState,
-        data: tuple[Any, Any, Any],
-    ) -> dict[str, Any]:
-        progress = FitProgress(self, None, *data)
-        watch = Watch(
-            machine,
-            epochs=self.epochs,
-            gap_limit=self._gap_limit,
-            deadline=np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds,
-            before_round=progress.begin_round,
-        )
-
-        def attributes_so_far() -> dict[str, Any]:
-            return self._attributes_of(machine, watch, rows)
-
-        watch.after_round = lambda: progress.end_round(attributes_so_far, watch.standing)
-        try:
-            self._solver().solve(machine, watch, rng)
-        except KeyboardInterrupt as stop:
-            if not watch.history:
-                raise
-            watch.reason = "interrupted"
-            raise Interrupted(self, self._fitted_copy(attributes_so_far())) from stop
-        attributes = attributes_so_far()
-        progress.end(lambda: attributes)
-        return attributes
+    def _begin_fit(
+        self, problem: DualProblem, checkpoint: Checkpoint, previous: dict[str, Any] | None
+    ) -> DualState:
+        """Return where the fit begins: where one was stopped, at coefficients, or with nothing."""
+        solver, packed = self._solver(), checkpoint.found()
+        if packed is not None:
+            stopped: DualState = solver.state_type.unpack(packed, problem)
+            return stopped
+        rng = check_random_state(self.random_state)
+        start = None if previous is None else self._start_from(previous, problem)
+        begun: DualState = solver.init(problem, rng, start)
+        return begun
 
     def _gap_limit(self, primal: float) -> float:
         if self.tol is None:
             return min(float(self.C), _GAP_SHARE * primal)
         return float(self.tol) * primal
 
-    def _attributes_of(self, machine: DualMachine, watch: Watch, rows: Rows) -> dict[str, Any]:
+    def _attributes_of(self, state: DualState, reason: str, problem: DualProblem) -> dict[str, Any]:
+        machine = state.machine
         supports = machine.supports()
         indices = supports.ids.astype(np.intp)
-        vectors = machine.kernel.select(rows, indices)
-        history = {name: np.asarray(values) for name, values in watch.history.items()}
+        vectors = machine.kernel.select(problem.rows, indices)
         return {
-            **self._model_attributes(machine.kernel, vectors, indices, supports, watch.rows_seen),
-            **self._objectives(machine, watch.gap),
-            "n_iter_": int(np.ceil(watch.epoch)),
-            "stop_reason_": watch.reason,
-            "history_": history,
+            **self._model_attributes(machine.kernel, vectors, indices, supports, state.rows_seen),
+            **self._objectives(machine, state.gap),
+            "n_iter_": state.passes_begun(),
+            "stop_reason_": reason,
+            "history_": {name: np.asarray(values) for name, values in state.history.items()},
         }
 
     @staticmethod
@@ -356,14 +356,15 @@ class KernelClassifier(DualClassifier):
         }
 
     def _attributes_after(self, stream: Stream) -> dict[str, Any]:
-        watch = Watch(stream.machine, None, self._gap_limit)
-        watch.rows_seen, watch.epoch, watch.arg_max = stream.rows_seen, 1.0, stream.native.arg_max
-        watch.record()
+        searches = stream.native.arg_max
+        entries = machine_entries(stream.machine, 1.0, stream.rows_seen, searches, np.inf)
         return {
             **self._objectives(stream.machine, np.inf),
             "n_iter_": 1,
             "stop_reason_": "partial_fit",
-            "history_": {name: np.asarray(values) for name, values in watch.history.items()},
+            "history_": {
+                name: np.asarray([value]) for name, value in {"seconds": 0.0, **entries}.items()
+            },
         }
 
     def _warn_of(self, machine: DualMachine, attributes: dict[str, Any], rows: Rows) -> None:
@@ -440,10 +441,10 @@ class KernelClassifier(DualClassifier):
                     f"have: {error} Leave budget at None."
                 ) from None
 
-    def _solver(self) -> DualSolver:
+    def _solver(self) -> DualSolver[Any]:
         return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
 
-    def _make_machine(self, kernel: Kernel, rows: Rows) -> DualMachine:
+    def _make_machine(self, kernel: Kernel, rows: Rows, origin: Array | None = None) -> DualMachine:
         return DualMachine(
             kernel,
             rows,
@@ -452,6 +453,7 @@ class KernelClassifier(DualClassifier):
             fit_intercept=bool(self.fit_intercept),
             cache_size=float(self.cache_size),
             n_threads=thread_count(self.n_jobs),
+            origin=origin,
         )
 
     def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
@@ -487,10 +489,10 @@ class KernelClassifier(DualClassifier):
         }
 
     def _start_from(
-        self, previous: dict[str, Any] | None, machine: DualMachine, rows: Rows
-    ) -> None:
-        if previous is None:
-            return
+        self, previous: dict[str, Any], problem: DualProblem
+    ) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return rows that had coefficients in the fit before, and these, as far as they go."""
+        rows = problem.rows
         same = np.array_equal(previous["classes"], self.classes_)
         if not same or previous["n_features"] != self.n_features_in_:
             raise ValueError(
@@ -498,8 +500,8 @@ class KernelClassifier(DualClassifier):
                 f"{previous['classes']} and {previous['n_features']}, but this data has "
                 f"{self.classes_} and {self.n_features_in_}. Set warm_start=False to start anew."
             )
-        batch, coef, indices = machine.batch, previous["coef"], previous["indices"]
-        usable = (indices >= 0) & (indices < batch.n_rows)
+        coef, indices = previous["coef"], previous["indices"]
+        usable = (indices >= 0) & (indices < problem.n_rows)
         if not self._is_precomputed():
             vectors = rows_like(previous["vectors"], rows)
             places = np.flatnonzero(usable)
@@ -507,8 +509,9 @@ class KernelClassifier(DualClassifier):
             unlike = unlike.toarray() if sp.issparse(unlike) else unlike
             usable[places[unlike.any(axis=1)]] = False
         rows_kept = indices[usable].astype(np.int64)
-        kept = self._scaled_to_bounds(coef[usable], batch.labels[rows_kept], batch.caps[rows_kept])
-        machine.restore(rows_kept, kept)
+        return rows_kept, self._scaled_to_bounds(
+            coef[usable], problem.labels[rows_kept], problem.caps[rows_kept]
+        )
 
     def _within_bounds(self, patterns: dict[str, Any]) -> Array:
         return self._scaled_to_bounds(patterns["coef"], patterns["labels"], patterns["caps"])

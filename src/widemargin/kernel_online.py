@@ -8,16 +8,19 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin import _native
-from widemargin._fitting import FitProgress, Interrupted, all_or_nothing
+from widemargin._checkpoints import Checkpoint, run_fit
+from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._parameters import check_flag, check_integer, check_real
 from widemargin._streams import DualClassifier, Stream
+from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import Kernel, Rows
 from widemargin.solvers.dual import DualMachine
-from widemargin.solvers.larank import take
+from widemargin.solvers.dual_state import RowProblem
+from widemargin.solvers.online import OnlineRows, OnlineState, learner_entries
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -29,12 +32,20 @@ class _OnlineClassifier(DualClassifier):
         {
             *("_patterns", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
             *("intercept_", "n_basis_", "n_iter_", "n_kernel_evaluations_", "n_mistakes_"),
-            "readout_",
+            *("readout_", "stop_reason_"),
         }
     )
-
     epochs: int
     shuffle: bool
+    max_seconds: float | None
+    warm_start: bool
+
+    @classmethod
+    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        return {"stop_reason_": "epochs"}
+
+    max_seconds: float | None
+    warm_start: bool
 
     @abstractmethod
     def _rule(self) -> dict[str, bool]:
@@ -62,62 +73,74 @@ class _OnlineClassifier(DualClassifier):
         """
         self._check_parameters()
         data = self._validate_training_data(X, y, sample_weight)
-        rows, caps = data.rows, data.caps
+        rows = data.rows
         self.__dict__.pop("_stream", None)
-        rng = check_random_state(self.random_state)
-        progress = FitProgress(self, self.epochs, X, y, sample_weight)
         with one_blas_thread():
-            machine = self._make_machine(self._make_kernel(rows, data.weights), rows)
-            machine.use_batch(rows, data.targets.numbers, caps)
-            learner = self._make_learner(machine, rng.randint(1 << 31), 0)
-            history: dict[str, list[float]] = {}
-
-            def attributes_so_far() -> dict[str, Any]:
-                supports = machine.supports()
-                indices = supports.ids.astype(np.intp)
-                vectors = machine.kernel.select(rows, indices)
-                seen = int(learner.rows_seen)
-                return {
-                    **self._model_attributes(machine.kernel, vectors, indices, supports, seen),
-                    **_counts(machine, learner),
-                    "n_iter_": len(history["epoch"]),
-                    "history_": {name: np.asarray(values) for name, values in history.items()},
-                }
-
-            def standing() -> str:
-                seen, mistakes = history["rows_seen"][-1], history["mistakes"][-1]
-                patterns = history["support_patterns"][-1]
-                return f"{seen} rows seen, {mistakes} mistakes, {patterns} support patterns"
-
-            try:
-                for epoch in range(self.epochs):
-                    progress.begin_round()
-                    order = np.arange(rows.shape[0])
-                    if self.shuffle:
-                        order = rng.permutation(rows.shape[0]).astype(np.int64)
-                    take(machine, learner, order[caps[order] > 0])
-                    for name, value in {"epoch": epoch + 1, **_record(machine, learner)}.items():
-                        history.setdefault(name, []).append(value)
-                    if progress.end_round(attributes_so_far, standing):
-                        break
-            except KeyboardInterrupt as stop:
-                if not history:
-                    raise
-                raise Interrupted(self, self._fitted_copy(attributes_so_far())) from stop
-            attributes = attributes_so_far()
+            kernel = self._make_kernel(rows, data.weights)
+            problem = RowProblem(
+                lambda: self._make_machine(kernel, rows),
+                rows,
+                data.targets.numbers,
+                data.caps,
+                self.epochs,
+            )
+            checkpoint = Checkpoint(self, rows, data.targets.numbers, data.caps)
+            state = self._begin_fit(problem, checkpoint)
+            told = FitProgress(self, self.epochs, X, y, sample_weight)
+            attributes = run_fit(self, self._solver(), problem, state, checkpoint, told, _standing)
+        if attributes["stop_reason_"] == "max_seconds":
+            warn_user(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, after "
+                f"{state.rows_seen} rows. The machine is the one it had come to.",
+                ConvergenceWarning,
+            )
+        self.__dict__.pop("_state", None)
         self.__dict__.update(attributes)
-        progress.end(lambda: attributes)
         return self
 
+    def _begin_fit(self, problem: RowProblem, checkpoint: Checkpoint) -> OnlineState:
+        """Return where the fit begins: where one was stopped, or with nothing."""
+        packed = checkpoint.found()
+        if packed is not None:
+            return OnlineState.unpack(packed, problem)
+        rng = check_random_state(self.random_state)
+        rng.randint(1 << 31)  # the seed of solvers that draw
+        return self._solver().init(problem, rng)
+
+    def _attributes_of(
+        self, state: OnlineState, reason: str, problem: RowProblem
+    ) -> dict[str, Any]:
+        machine, learner = state.machine, state.native
+        supports = machine.supports()
+        indices = supports.ids.astype(np.intp)
+        vectors = machine.kernel.select(problem.rows, indices)
+        seen, history = int(learner.rows_seen), state.history
+        return {
+            **self._model_attributes(machine.kernel, vectors, indices, supports, seen),
+            **_counts(machine, learner),
+            "n_iter_": state.passes_begun(),
+            "stop_reason_": reason,
+            "history_": {name: np.asarray(history[name]) for name in history if name != "seconds"},
+        }
+
     def _attributes_after(self, stream: Stream) -> dict[str, Any]:
-        record = {"epoch": 1, **_record(stream.machine, stream.native)}
+        record = {"epoch": 1, **learner_entries(stream.machine, stream.native)}
         return {
             **_counts(stream.machine, stream.native),
             "n_iter_": 1,
+            "stop_reason_": "partial_fit",
             "history_": {name: np.asarray([value]) for name, value in record.items()},
         }
 
-    def _make_machine(self, kernel: Kernel, rows: Rows) -> DualMachine:
+    def _solver(self) -> OnlineRows:
+        return OnlineRows(
+            **self._rule(),
+            shuffle=bool(self.shuffle),
+            budget=self.budget,
+            merges=self.budget_policy == "merge",
+        )
+
+    def _make_machine(self, kernel: Kernel, rows: Rows, origin: Array | None = None) -> DualMachine:
         return DualMachine(
             kernel,
             rows,
@@ -126,32 +149,25 @@ class _OnlineClassifier(DualClassifier):
             fit_intercept=bool(self.fit_intercept),
             cache_size=float(self.cache_size),
             n_threads=thread_count(self.n_jobs),
+            origin=origin,
         )
 
     def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
-        learner = _native.OnlineLearner(
-            machine.set,
-            **self._rule(),
-            budget=-1 if self.budget is None else int(self.budget),
-            merges=self.budget_policy == "merge",
-        )
-        learner.rows_seen = rows_seen
-        return learner
+        return self._solver().native(machine, rows_seen)
 
     def _check_parameters(self) -> None:
         check_integer("epochs", self.epochs, least=1)
         check_flag("shuffle", self.shuffle)
+        if self.max_seconds is not None:
+            check_real("max_seconds", self.max_seconds, positive=True)
+        check_flag("warm_start", self.warm_start)
         self._check_stream_parameters()
 
 
-def _record(machine: DualMachine, learner: Any) -> dict[str, float]:
-    return {
-        "rows_seen": int(learner.rows_seen),
-        "mistakes": int(learner.mistakes),
-        "kernel_evaluations": int(machine.set.kernel_evaluations),
-        "support_vectors": int(machine.set.n_vectors),
-        "support_patterns": int(machine.set.n_supports),
-    }
+def _standing(history: dict[str, list[float]]) -> str:
+    seen, mistakes = history["rows_seen"][-1], history["mistakes"][-1]
+    patterns = history["support_patterns"][-1]
+    return f"{seen} rows seen, {mistakes} mistakes, {patterns} support patterns"
 
 
 def _counts(machine: DualMachine, learner: Any) -> dict[str, int]:
@@ -199,6 +215,9 @@ class KernelPerceptron(_OnlineClassifier):
     shuffle : bool, default=True
         Whether ``fit`` takes the rows in random order.
 
+    max_seconds : float or None, default=None
+        Time limit. A fit that runs into it keeps the machine it has, with a warning.
+
     cache_size : float, default=200
         Megabytes of kernel rows that are kept.
 
@@ -211,6 +230,10 @@ class KernelPerceptron(_OnlineClassifier):
 
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with ``sample_weight``.
+
+    warm_start : bool, default=False
+        Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
+        it was, to the bit, if the next one has the same rows and parameters; any other begins anew.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the order of rows.
@@ -253,7 +276,9 @@ class KernelPerceptron(_OnlineClassifier):
     n_kernel_evaluations_ : int
         Kernel values that were computed.
     n_iter_ : int
-        Passes over the rows.
+        Passes over the rows that were begun.
+    stop_reason_ : str
+        Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
     history_ : dict of ndarray
         After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
         ``support_vectors``, ``support_patterns``.
@@ -291,10 +316,12 @@ class KernelPerceptron(_OnlineClassifier):
         fit_intercept: bool = True,
         epochs: int = 1,
         shuffle: bool = True,
+        max_seconds: float | None = None,
         cache_size: float = 200.0,
         budget: int | None = None,
         budget_policy: str = "drop",
         class_weight: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -307,10 +334,12 @@ class KernelPerceptron(_OnlineClassifier):
         self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.shuffle = shuffle
+        self.max_seconds = max_seconds
         self.cache_size = cache_size
         self.budget = budget
         self.budget_policy = budget_policy
         self.class_weight = class_weight
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -377,6 +406,9 @@ class KernelMIRA(_OnlineClassifier):
     shuffle : bool, default=True
         Whether ``fit`` takes the rows in random order.
 
+    max_seconds : float or None, default=None
+        Time limit. A fit that runs into it keeps the machine it has, with a warning.
+
     cache_size : float, default=200
         Megabytes of kernel rows that are kept.
 
@@ -389,6 +421,10 @@ class KernelMIRA(_OnlineClassifier):
 
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with ``sample_weight``.
+
+    warm_start : bool, default=False
+        Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
+        it was, to the bit, if the next one has the same rows and parameters; any other begins anew.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the order of rows.
@@ -431,7 +467,9 @@ class KernelMIRA(_OnlineClassifier):
     n_kernel_evaluations_ : int
         Kernel values that were computed.
     n_iter_ : int
-        Passes over the rows.
+        Passes over the rows that were begun.
+    stop_reason_ : str
+        Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
     history_ : dict of ndarray
         After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
         ``support_vectors``, ``support_patterns``.
@@ -468,10 +506,12 @@ class KernelMIRA(_OnlineClassifier):
         fit_intercept: bool = True,
         epochs: int = 1,
         shuffle: bool = True,
+        max_seconds: float | None = None,
         cache_size: float = 200.0,
         budget: int | None = None,
         budget_policy: str = "drop",
         class_weight: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -485,10 +525,12 @@ class KernelMIRA(_OnlineClassifier):
         self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.shuffle = shuffle
+        self.max_seconds = max_seconds
         self.cache_size = cache_size
         self.budget = budget
         self.budget_policy = budget_policy
         self.class_weight = class_weight
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -174,7 +174,7 @@ def another_process_finds_the_same_bits(case):
     assert done.stdout.strip() == bits_of(case.machine, case.X)
 
 
-@invariant(lambda problem: problem.has("warm_start"), share=0.3)
+@invariant(lambda problem: problem.has("warm_start") and problem.has("tol"), share=0.3)
 def a_warm_start_finds_no_worse_machine(case):
     problem = case.problem.changed(warm_start=True)
     machine = problem.make()

@@ -551,7 +551,12 @@ SHARED = {
     "verbose": [-1, 1.5, "yes", None],
     "random_state": ["seven"],
 }
-ONLINE = {"epochs": [0, -1, 2.5, None], "shuffle": [1, "yes", None]}
+ONLINE = {
+    "max_seconds": [-1.0, np.nan, "1"],
+    "warm_start": [1, None],
+    "epochs": [0, -1, 2.5, None],
+    "shuffle": [1, "yes", None],
+}
 BAD_PARAMETERS = {
     KernelClassifier: SHARED
     | {

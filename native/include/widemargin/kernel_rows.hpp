@@ -24,6 +24,9 @@ class KernelRows {
   // Says that another row lives in the slot from now on. Slots are numbered without gaps.
   void move_in(Slot slot);
   void move_out(Slot slot);
+  // Of a new object: there are so many slots, nobody lives in them yet, and values were computed
+  // before.
+  void begin(std::size_t slots, std::uint64_t computed);
   // Computes values of these slots, which were the last to be moved in, in this order, with the
   // first `columns` slots at once, for who lived there at the time of `moves` moves; only
   // `inhabited` of these slots count. They are held besides the cache, until the next call or until

@@ -22,10 +22,10 @@
 
 #include <array>
 #include <cstdint>
-#include <random>
 #include <span>
 #include <vector>
 
+#include "widemargin/random.hpp"
 #include "widemargin/support_set.hpp"
 
 namespace widemargin {
@@ -38,9 +38,6 @@ struct Budget {
 
   void enforce(SupportSet& set) const;
 };
-
-// An index below `count`, each as likely.
-std::size_t draw_index(std::mt19937_64& random, std::size_t count);
 
 class LaRank {
  public:
@@ -68,6 +65,16 @@ class LaRank {
 
   const Counts& counts() const { return counts_; }
 
+  // All that later operations depend on, besides the support set.
+  struct Snapshot {
+    Twister::State random;
+    std::array<double, 3> rates;
+    Counts counts;
+  };
+  Snapshot snapshot() const { return {random_.state(), rates_, counts_}; }
+  // Goes on from there; std::invalid_argument if no solver can have been there.
+  void restore(const Snapshot& snapshot);
+
  private:
   Operation draw();
   void perform(Operation operation, Slot slot);
@@ -79,7 +86,7 @@ class LaRank {
   SupportSet* set_;
   Settings settings_;
   Budget budget_;
-  std::mt19937_64 random_;
+  Twister random_;
   std::array<double, 3> rates_ = {1, 1, 1};
   Counts counts_;
   double cost_ = 0;  // of the operation that is under way

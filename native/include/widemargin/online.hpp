@@ -33,6 +33,15 @@ class OnlineLearner {
   double rows_seen = 0;
   std::uint64_t mistakes = 0;
 
+  // All that later rows depend on, besides the support set.
+  struct Snapshot {
+    double rows_seen = 0;
+    std::uint64_t mistakes = 0;
+  };
+  Snapshot snapshot() const { return {rows_seen, mistakes}; }
+  // Goes on from there; std::invalid_argument if no learner can have been there.
+  void restore(const Snapshot& snapshot);
+
  private:
   void learn(Slot slot, double cap);
 

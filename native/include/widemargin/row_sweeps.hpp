@@ -4,8 +4,8 @@
 // Step         (a sweep) all rows in random order; those whose violation is above a threshold are
 //              solved. The threshold follows the largest violation that the sweep before met.
 // Between      conjugate gradients of the coefficients that are strictly between their bounds,
-// until one
-//              meets its bound. Sweeps alone take for ever where rows are nearly dependent: a
+// until
+//              one meets its bound. Sweeps alone take for ever where rows are nearly dependent: a
 //              linear kernel, features of unlike scale, a large C.
 // Stops        it does not: the caller looks at violations and gap
 //
@@ -15,10 +15,10 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <span>
 #include <vector>
 
+#include "widemargin/random.hpp"
 #include "widemargin/support_set.hpp"
 
 namespace widemargin {
@@ -43,6 +43,19 @@ class RowSweeps {
   // Steps of conjugate gradients. Returns what they gain.
   double conjugate_steps(std::uint64_t most_shifts);
 
+  // All that later sweeps depend on, besides the support set; one may be under way.
+  struct Snapshot {
+    Twister::State random;
+    std::vector<Slot> order;  // of the sweep that is under way; empty between two
+    std::size_t next = 0;
+    std::vector<double> lowest;  // by slot; zero where nobody lives
+    Result result;
+    double threshold = 0;
+  };
+  Snapshot snapshot() const;
+  // Goes on from there; std::invalid_argument if no sweep of this set can have been there.
+  void restore(Snapshot snapshot);
+
  private:
   // Classes of a support pattern whose coefficients may move either way; two or more.
   struct FreeClasses {
@@ -55,7 +68,7 @@ class RowSweeps {
 
   SupportSet* set_;
   SupportSet::Scope scope_;
-  std::mt19937_64 random_;
+  Twister random_;
   std::vector<Slot> order_;
   std::size_t next_ = 0;        // of the order
   std::vector<double> lowest_;  // gradient of each slot, as the sweep began

@@ -135,6 +135,35 @@ class SupportSet {
 
   double moment = 0;  // what `earlier` of coefficients counts by
 
+  // All that later steps depend on, but the rows themselves, and kernel values, which are computed
+  // anew when they are asked for.
+  struct Snapshot {
+    // By slot; those that nobody lives in have zeros.
+    std::vector<std::uint8_t> held;
+    std::vector<std::int64_t> ids;
+    std::vector<std::int32_t> labels;
+    std::vector<double> caps, diagonals;
+    std::vector<std::uint64_t> ages;
+    std::vector<double> gradients;  // classes x slots
+    // Slot by slot, each in its order.
+    struct Coefficients {
+      std::vector<std::int32_t> slots, labels, places;
+      std::vector<double> values, earlier;
+    } coefficients;
+    struct WorkingSets {
+      std::vector<std::int32_t> slots, labels;
+    } working_sets;
+    std::vector<std::int32_t> supports, free;  // slots, in their order
+    std::uint64_t admitted = 0, n_shifts = 0, n_computed = 0;
+    double dual = 0, moment = 0;
+  };
+  Snapshot snapshot() const;
+  // Requires a snapshot that a set of so many classes can have; else std::invalid_argument.
+  static void check(const Snapshot& snapshot, std::size_t n_classes);
+  // Makes this set, which must be new, the one of the snapshot. rows[slot] is the row of the batch
+  // that lives in the slot.
+  void restore(const Snapshot& snapshot, std::span<const std::int64_t> rows);
+
  private:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   struct Pattern {

@@ -208,7 +208,7 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
     parameters = estimator.get_params(deep=False)
     attributes = {
         name: value
-        for name, value in vars(estimator).items()
+        for name, value in estimator.__getstate__().items()
         if name not in parameters and not name.startswith(_LEFT_OUT)
     } | {name: getattr(estimator, name) for name in sorted(MODEL_PARTS)}
     encoder = Encoder()

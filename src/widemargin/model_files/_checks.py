@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin._base import MODEL_PARTS
+from widemargin._checkpoints import check_state
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout
@@ -22,7 +23,7 @@ from widemargin.readouts import Readout
 Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
-_SOMETIMES = frozenset({"feature_names_in_"})
+_SOMETIMES = frozenset({"_state", "feature_names_in_"})
 _EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
@@ -303,7 +304,8 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     """Require what a machine can go on learning from."""
     numbers = {"caps": 1, "coef": 2, "earlier": 2}
     require(type(value) is dict, name, "is no record")
-    require(set(value) == {*numbers, "labels", "rows_seen"}, name, "has parts missing or surplus")
+    parts = set(value) - {"state"}
+    require(parts == {*numbers, "labels", "rows_seen"}, name, "has parts missing or surplus")
     n_basis, n_classes = estimator.model_.n_basis, len(estimator.classes_)
     for part, n_dims in numbers.items():
         _check_floats(value[part], f"{name}.{part}", n_dims)
@@ -318,6 +320,15 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     require(inside, f"{name}.labels", "does not go with classes_")
     rows_seen = value["rows_seen"]
     require(type(rows_seen) is int and rows_seen >= 0, f"{name}.rows_seen", "is no count")
+    if "state" in value:
+        try:
+            estimator._check_stream_state(value["state"])
+        except ValueError as error:
+            raise ValueError(f"{name}.state {error}") from error
+
+
+def _check_state(value: Any, name: str, estimator: Any) -> None:
+    check_state(value)
 
 
 def _check_truth(value: Any, name: str, estimator: Any) -> None:
@@ -352,4 +363,5 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "_is_learned": _check_truth,
     "_stages": _check_stages,
     "_patterns": _check_patterns,
+    "_state": _check_state,
 }

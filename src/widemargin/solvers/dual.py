@@ -6,8 +6,8 @@ Problem      maximise  sum_i beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) 
              beta_i(c) <= cap_i [c = y_i] for "crammer_singer"
              -cap_i <= beta_i(c) <= 0 for c != y_i for "weston_watkins"
 State        a :class:`DualMachine`: which rows are held, with coefficients and gradients. It is a
-             valid machine at any time, so a solver can stop anywhere, and another can go on
-Stops        a :class:`Watch` says when: by the duality gap, by passes over the rows, by the clock
+             valid machine at any time, so a solver can stop anywhere, and another can go on;
+             :mod:`widemargin.solvers.dual_state` has what else moves
 
 Source: Crammer and Singer, "On the Algorithmic Implementation of Multiclass Kernel-based Vector
 Machines" (2001); Weston and Watkins, "Support Vector Machines for Multi-Class Pattern Recognition"
@@ -17,11 +17,9 @@ LaRank" (2007).
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +39,11 @@ Array: TypeAlias = npt.NDArray[Any]
 
 DUAL_LOSSES = ("crammer_singer", "weston_watkins")
 
+#: Rows whose kernel values are computed together.
+BLOCK = 32
+
 _FEW_FEATURES = 2048  # for which sparse rows are kept dense
 _ORIGIN_ROWS = 1000  # whose median is where coordinates are moved to
-_BLOCK = 32  # rows whose kernel values are computed together
 _BLOCK_ENTRIES = 1 << 22  # kernel values that are computed together at the most
 _MEGABYTE = 1 << 20
 _NEAR = -0.1  # rows that keep their margin by less than this may lose it as the machine moves
@@ -165,6 +165,8 @@ class DualMachine:
     cache_size : float
         Megabytes of kernel rows that are kept.
     n_threads : int
+    origin : array of shape (n_features,), default=None
+        Where coordinates are moved to, instead of the middle of the batch.
     """
 
     def __init__(
@@ -178,12 +180,15 @@ class DualMachine:
         fit_intercept: bool,
         cache_size: float = 200.0,
         n_threads: int = 1,
+        origin: Array | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_classes = n_classes
+        self.loss, self.margin = loss, float(margin)
         self.offset = float(fit_intercept)
         self.cache_bytes = int(min(cache_size * _MEGABYTE, 1 << 60))
         self._called: CalledRows | None = None
+        self.origin = origin  # None for kernels that Python computes
         self._slots = self._make_slots(kernel, rows)
         self.set = _native.SupportSet(
             self._slots, n_classes, loss, margin, self.offset, self.cache_bytes, n_threads
@@ -194,7 +199,9 @@ class DualMachine:
         native = kernel.native()
         wide = sp.issparse(rows) and rows.shape[1] > _FEW_FEATURES
         if native is not None and not wide and not isinstance(kernel, AdaptiveRBF):
-            return _native.DenseSlots(native, _origin(kernel, rows))
+            if self.origin is None:
+                self.origin = _origin(kernel, rows)
+            return _native.DenseSlots(native, self.origin)
         self._called = CalledRows(kernel)
         return _native.CalledSlots(
             self._called.put, self._called.values, self._called.diagonal, rows.shape[1]
@@ -227,7 +234,7 @@ class DualMachine:
         return rows, self.batch.first_id, self.batch.labels, self.batch.caps
 
     def blocks(
-        self, rows: npt.NDArray[np.int64], size: int = _BLOCK
+        self, rows: npt.NDArray[np.int64], size: int = BLOCK
     ) -> Iterator[npt.NDArray[np.int64]]:
         """Yield rows a block at a time."""
         for start in range(0, len(rows), size):
@@ -253,7 +260,7 @@ class DualMachine:
         self, rows: npt.NDArray[np.int64], coef: Array, earlier: Array | None = None
     ) -> None:
         """Give rows of the batch these coefficients."""
-        for block in self.blocks(rows, self._block_size()):
+        for block in self.blocks(rows, self.block_size()):
             self.set.admit(*self.arguments(block))
         slots = self.slots_of(self.batch.first_id + rows)
         past = np.zeros_like(coef) if earlier is None else earlier
@@ -264,15 +271,15 @@ class DualMachine:
         """Hold all rows of the batch."""
         self.set.begin_inspection()
         try:
-            for block in self.blocks(np.arange(self.batch.n_rows), self._block_size()):
+            for block in self.blocks(np.arange(self.batch.n_rows), self.block_size()):
                 self.set.admit(*self.arguments(block))
         finally:
             self.set.end_inspection()
 
-    def _block_size(self) -> int:
+    def block_size(self) -> int:
         """Return how many rows are compared with all that are held at once."""
         n_slots: int = self.set.n_slots
-        return max(_BLOCK, min(1024, _BLOCK_ENTRIES // max(1, n_slots)))
+        return max(BLOCK, min(1024, _BLOCK_ENTRIES // max(1, n_slots)))
 
     @property
     def keeps_rows(self) -> bool:
@@ -289,31 +296,30 @@ class DualMachine:
         assert self._called is not None
         return self._called.rows_in(slots)
 
-    def inspect(self, keep_above: float, watch: Watch) -> tuple[float, float]:
-        """Look at all rows of the batch with the machine as it is.
+    def learn(self, native: Any, rows: npt.NDArray[np.int64]) -> None:
+        """Learn rows of the batch in this order, by a native solver that takes blocks."""
+        for block in self.blocks(rows):
+            native.take(self.set, *self.arguments(block))
 
-        Rows whose violation is above ``keep_above`` stay held.
+    def pack(self) -> dict[str, Any]:
+        """Return all that later steps depend on; rows apart, which are known by their names."""
+        return {"set": self.set.snapshot(), "origin": self.origin}
 
-        Returns
-        -------
-        gap : float
-            The duality gap; infinite where time was over before all rows were seen.
-        violation : float
-            The largest of rows without coefficients.
+    def take_on(self, packed: dict[str, Any], rows: npt.NDArray[np.int64] | None = None) -> None:
+        """Become the machine that was packed; ValueError if it cannot have been one.
+
+        Parameters
+        ----------
+        packed : dict
+            What ``pack`` has returned. Arrays of it are only read.
+        rows : array of int64, default=None
+            Row of the batch that lives in each slot; by default that of the same name.
         """
-        self.set.begin_inspection()
-        loss, largest = 0.0, 0.0
-        try:
-            for block in self.blocks(np.arange(self.batch.n_rows), self._block_size()):
-                if watch.is_late():
-                    return np.inf, np.inf
-                found, violation, _ = self.set.inspect(*self.arguments(block), keep_above)
-                loss, largest = loss + found, max(largest, violation)
-                watch.arg_max += len(block)
-                watch.rows_seen += len(block)
-        finally:
-            self.set.end_inspection()
-        return float(self.set.gap()[0] + loss), largest
+        if rows is None:
+            rows = np.asarray(packed["set"]["ids"]) - self.batch.first_id
+        self.set.take_on(
+            packed["set"], np.ascontiguousarray(rows, dtype=np.int64), self.batch.n_rows
+        )
 
     def keep_above(self) -> float:
         """Return the violation above which rows are worth holding.
@@ -336,89 +342,3 @@ def _origin(kernel: Kernel, rows: Rows) -> Array:
     held = np.abs(medians) <= np.finfo(np.float32).max
     medians[held] = medians[held].astype(np.float32)
     return medians
-
-
-@dataclass
-class Watch:
-    """When a solver stops, who is told on the way, and the record of it.
-
-    Parameters
-    ----------
-    epochs : int or None
-        Passes over the rows; None is as many as the gap takes.
-    gap_limit : callable
-        The gap that is small enough, of the primal objective.
-    deadline : float
-        Of ``time.perf_counter``; infinite without a limit.
-    after_round : callable
-        Called after each round; True stops.
-    """
-
-    machine: DualMachine
-    epochs: int | None
-    gap_limit: Callable[[float], float]
-    deadline: float = np.inf
-    before_round: Callable[[], None] = lambda: None
-    after_round: Callable[[], bool] = lambda: False
-    started: float = field(default_factory=time.perf_counter)
-    history: dict[str, list[float]] = field(default_factory=dict)
-    arg_max: int = 0
-    epoch: float = 0.0
-    rows_seen: int = 0
-    gap: float = np.inf
-    reason: str = ""
-
-    def is_late(self) -> bool:
-        """Whether the time is over."""
-        if time.perf_counter() < self.deadline:
-            return False
-        self.reason = "max_seconds"
-        return True
-
-    def is_small(self, gap: float) -> bool:
-        """Whether the gap is small enough."""
-        return gap < np.inf and gap <= self.gap_limit(self.machine.set.gap()[1] + gap)
-
-    def record(self, gap: float = np.inf) -> None:
-        """Put down where the machine is."""
-        state = self.machine.set
-        dual, gap = state.gap()[1], max(gap, 0.0)  # a sum of terms >= 0, but for rounding
-        self.gap = gap
-        for name, value in {
-            "epoch": self.epoch,
-            "rows_seen": self.rows_seen,
-            "seconds": time.perf_counter() - self.started,
-            "dual": dual,
-            "primal": dual + gap,
-            "gap": gap,
-            "kernel_evaluations": state.kernel_evaluations,
-            "arg_max": self.arg_max,
-            "support_vectors": state.n_vectors,
-            "support_patterns": state.n_supports,
-        }.items():
-            self.history.setdefault(name, []).append(value)
-
-    def standing(self) -> str:
-        """Say where the machine was when it was last put down."""
-        last = {name: values[-1] for name, values in self.history.items()}
-        gap = "" if last["gap"] == np.inf else f", gap {last['gap']:.3g}"
-        return (
-            f"epoch {last['epoch']:.3g}, {last['support_patterns']} support patterns, "
-            f"dual {last['dual']:.6g}{gap}"
-        )
-
-    def end_round(self, gap: float = np.inf) -> None:
-        """Put down where the machine is, and ask whether to stop."""
-        self.record(gap)
-        if self.after_round() and not self.reason:
-            self.reason = "callback"
-
-
-class DualSolver(ABC):
-    """Settings of a solver; what moves is in the machine and in the watch."""
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def solve(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
-        """Move the machine until the watch says stop."""

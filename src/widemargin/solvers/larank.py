@@ -1,7 +1,8 @@
 """LaRank: an online solver that looks at known rows between new ones.
 
 Problem      as :mod:`widemargin.solvers.dual`
-State        the machine, which holds support patterns alone
+State        the machine, which holds support patterns alone, the rates of the operations with their
+             random numbers, and the pass that is under way
 Step         an operation, drawn by what it lately gained over what it cost: a new row, an old
              support pattern, or ten steps that only move coefficients that are there
 Stops        after ``epochs`` passes over the rows; without a number of them, a pass is followed by
@@ -15,23 +16,68 @@ at with the machine as it is, which gives the gap, and those near their margin a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from widemargin import _native
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
-from widemargin.solvers.dual import DualMachine, DualSolver, Watch
-from widemargin.solvers.full_gradient import polish
+from widemargin.solvers.dual import DualMachine
+from widemargin.solvers.dual_state import DualProblem, DualSolver, DualState, count
+from widemargin.solvers.full_gradient import Polish, begin_polish, polish_round
+from widemargin.solvers.progress import Progress
 
 OPERATIONS = ("new", "old", "optimize")
 _ROUNDS = 10  # of an epoch, after which progress is told
 
 
+@dataclass(kw_only=True)
+class LaRankState(DualState):
+    """What moves: the machine, the native solver, and what follows its passes.
+
+    Attributes
+    ----------
+    settings : LaRank
+        Whose native solver it is.
+    native : the native solver
+    n_passes : int
+        Passes over the rows that are over.
+    polish : Polish or None
+        Sweeps that follow the passes, once they have begun.
+    """
+
+    settings: LaRank
+    native: Any
+    n_passes: int = 0
+    polish: Polish | None = None
+
+    def pack(self) -> dict[str, Any]:
+        """Return the state as what model files hold."""
+        return super().pack() | {
+            "settings": asdict(self.settings),
+            "native": self.native.snapshot(),
+            "n_passes": self.n_passes,
+            "polish": None if self.polish is None else self.polish.pack(),
+        }
+
+    @classmethod
+    def _unpack(cls, packed: dict[str, Any], problem: Any) -> Self:
+        parts = cls.common_parts(packed, problem)
+        settings, polish = LaRank(**packed["settings"]), packed["polish"]
+        native = settings.native(parts["machine"], 0)
+        native.take_on(packed["native"])
+        return cls(
+            **parts,
+            settings=settings,
+            native=native,
+            n_passes=count(packed, "n_passes"),
+            polish=None if polish is None else Polish.unpack(polish, parts["machine"]),
+        )
+
+
 @dataclass(frozen=True)
-class LaRank(DualSolver):
+class LaRank(DualSolver[LaRankState]):
     """The online solver of Bordes, Bottou, Gallinari and Weston.
 
     Parameters
@@ -66,7 +112,8 @@ class LaRank(DualSolver):
     candidates: int = 5
     shuffle: bool = True
     certify: bool | str = "auto"
-    name = "larank"
+    name: ClassVar[str] = "larank"
+    state_type: ClassVar[type[Any]] = LaRankState
 
     def __post_init__(self) -> None:
         check_real("tau", self.tau, least=0.0)
@@ -109,46 +156,50 @@ class LaRank(DualSolver):
             seed=int(seed),
         )
 
-    def solve(self, machine: DualMachine, watch: Watch, rng: np.random.RandomState) -> None:
-        """Move the machine until the watch says stop."""
+    def _begin(self, machine: DualMachine, rng: np.random.RandomState) -> LaRankState:
         native = self.native(machine, rng.randint(1 << 31))
-        goes_on = watch.epochs is None
-        for _ in range(watch.epochs or 1):
-            self._pass(machine, watch, native, rng)
-            if watch.reason:
-                return
-        if goes_on:
-            polish(machine, watch, rng, holds_all=False)
-            return
-        watch.reason = "epochs"
-        if self.certify is True:
-            watch.before_round()
-            gap, _ = machine.inspect(np.inf, watch)
-            watch.end_round(gap)
+        return LaRankState(
+            machine=machine,
+            rng=rng,
+            settings=self,
+            native=native,
+        )
 
-    def _pass(
-        self, machine: DualMachine, watch: Watch, native: Any, rng: np.random.RandomState
-    ) -> None:
-        n_rows = machine.batch.n_rows
-        order = rng.permutation(n_rows) if self.shuffle else np.arange(n_rows)
-        arg_max = watch.arg_max - native.arg_max
-        for part in np.array_split(order.astype(np.int64), min(_ROUNDS, n_rows)):
-            watch.before_round()
-            take(machine, native, part, watch)
-            watch.arg_max = arg_max + native.arg_max
-            watch.epoch = watch.rows_seen / n_rows
-            watch.end_round()
-            if watch.reason:
-                return
+    def step(
+        self, problem: DualProblem, state: LaRankState, progress: Progress
+    ) -> dict[str, float]:
+        """Learn a part of the rows; after the passes, a round of sweeps, or a look at all rows."""
+        n_passes = problem.epochs or 1
+        if state.n_passes < n_passes:
+            self._learn_part(problem, state, progress)
+            if state.n_passes == n_passes and problem.epochs is not None and not self._certifies():
+                state.stopped_because = "epochs"
+            return state.entries()
+        if problem.epochs is None:
+            if state.polish is None:
+                state.polish = begin_polish(state.machine, state.rng, holds_all=False)
+            return state.entries(polish_round(problem, state, state.polish, progress))
+        found = state.inspect(progress, lambda: np.inf)
+        if found is None:
+            return state.entries()
+        state.stopped_because = "epochs"
+        return state.entries(found[0])
 
+    def _certifies(self) -> bool:
+        """Whether the gap is computed after a number of epochs."""
+        return self.certify is True
 
-def take(
-    machine: DualMachine, native: Any, rows: npt.NDArray[np.int64], watch: Watch | None = None
-) -> None:
-    """Learn rows of the batch in this order, by a native solver that takes blocks."""
-    for block in machine.blocks(rows):
-        if watch is not None and watch.is_late():
-            return
-        native.take(machine.set, *machine.arguments(block))
-        if watch is not None:
-            watch.rows_seen += len(block)
+    def _learn_part(self, problem: DualProblem, state: LaRankState, progress: Progress) -> None:
+        if state.is_between_parts():
+            if state.is_between_passes():
+                n_rows = problem.n_rows
+                state.begin_pass(
+                    state.rng.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+                )
+            state.begin_part(_ROUNDS)
+        searches = state.native.arg_max
+        for block in state.blocks(progress):
+            state.native.take(state.machine.set, *state.machine.arguments(block))
+        state.arg_max += state.native.arg_max - searches
+        state.epoch = state.rows_seen / problem.n_rows
+        state.n_passes += state.is_between_passes()

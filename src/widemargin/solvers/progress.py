@@ -62,11 +62,14 @@ class Progress:
         Called before each round.
     after_round : callable
         Called after each round that was finished; True asks to stop.
+    earlier : float, default=0.0
+        Seconds that the fit took before it was stopped, if it goes on.
     """
 
     max_seconds: float | None = None
     before_round: Callable[[], None] = lambda: None
     after_round: Callable[[], bool] = lambda: False
+    earlier: float = 0.0
     started: float = field(default_factory=time.perf_counter)
 
     def begin_round(self) -> None:
@@ -74,7 +77,7 @@ class Progress:
         self.before_round()
 
     def seconds(self) -> float:
-        """Return the time since the fit began."""
+        """Return the time since this part of the fit began."""
         return time.perf_counter() - self.started
 
     def is_late(self) -> bool:
@@ -83,7 +86,7 @@ class Progress:
 
     def end_round(self, state: SolverState, entries: dict[str, float]) -> None:
         """Write the round down; a callback or the clock may be a reason to stop."""
-        for name, value in {"seconds": self.seconds(), **entries}.items():
+        for name, value in {"seconds": self.earlier + self.seconds(), **entries}.items():
             state.history.setdefault(name, []).append(value)
         asked = self.after_round()
         if not state.stopped_because:

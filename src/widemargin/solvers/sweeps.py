@@ -12,12 +12,13 @@ The native half is in ``row_sweeps.hpp``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from widemargin import _native
-from widemargin.solvers.dual import DualMachine, Watch
+from widemargin.solvers.dual import DualMachine
+from widemargin.solvers.progress import Progress
 
 #: Sweeps of a round, after which there is time for something else.
 ROUND_SWEEPS = 10
@@ -43,26 +44,40 @@ class Sweeps:
     Parameters
     ----------
     machine : DualMachine
-    watch : Watch
-        Ends a sweep when it is late.
-    rng : RandomState
+    seed : int
     working_sets : bool, default=False
         Whether a step moves the classes of a row's working set alone.
     """
 
-    def __init__(
-        self,
-        machine: DualMachine,
-        watch: Watch,
-        rng: np.random.RandomState,
-        *,
-        working_sets: bool = False,
-    ) -> None:
-        self._machine, self._watch = machine, watch
-        self._native = _native.RowSweeps(machine.set, working_sets, rng.randint(1 << 31))
+    def __init__(self, machine: DualMachine, seed: int, *, working_sets: bool = False) -> None:
+        self._machine = machine
+        self._native = _native.RowSweeps(machine.set, working_sets, seed)
         self._share = 0.0  # of the work of a round of sweeps, that conjugate steps may take
         self._violation = self._least = np.inf  # of the last sweep, and the least after a round
         self.begin_round()
+
+    def pack(self) -> dict[str, Any]:
+        """Return all that later sweeps depend on, besides the machine."""
+        return {
+            "native": self._native.snapshot(),
+            "share": self._share,
+            "violation": self._violation,
+            "least": self._least,
+            "shifts": self._shifts,
+            "dual": self._dual,
+        }
+
+    @classmethod
+    def unpack(
+        cls, packed: dict[str, Any], machine: DualMachine, *, working_sets: bool = False
+    ) -> Self:
+        """Return the sweeps that were packed; ValueError if they cannot have been."""
+        sweeps = cls(machine, 0, working_sets=working_sets)
+        sweeps._native.take_on(packed["native"])
+        sweeps._share = float(packed["share"])
+        sweeps._violation, sweeps._least = float(packed["violation"]), float(packed["least"])
+        sweeps._shifts, sweeps._dual = int(packed["shifts"]), float(packed["dual"])
+        return sweeps
 
     def begin_problem(self) -> None:
         """Forget what was found of the rows and classes that were swept before."""
@@ -73,10 +88,10 @@ class Sweeps:
         self._shifts: int = self._machine.set.n_shifts
         self._dual: float = self._machine.set.dual
 
-    def sweep(self, tol: float = LEAST_VIOLATION) -> Swept:
-        """Sweep once, over violations above ``tol``."""
+    def sweep(self, progress: Progress, tol: float = LEAST_VIOLATION) -> Swept:
+        """Sweep once, over violations above ``tol``; go on with a sweep that time has ended."""
         most = max(100, _SHIFTED_ENTRIES // max(1, self._machine.set.n_slots))
-        while not self._watch.is_late():
+        while not progress.is_late():
             violation, _, looked_at, is_over = self._native.sweep(tol, most)
             if is_over:
                 self._violation = violation
