@@ -378,6 +378,7 @@ callable, default="rbf"
                 fit_intercept=self.fit_intercept,
                 max_basis=self.max_basis,
                 n_threads=thread_count(self.n_jobs),
+                counted=weights > 0,
             )
             start = self._warm_coefficients(previous, basis, len(grown))
             objective = BasisObjective(
