@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._availability import available_if
+from widemargin._file_changes import Change
 from widemargin._fitting import CallbackSupportMixin
 from widemargin._rows import canonical_rows, validated_data
 from widemargin._threads import thread_count
@@ -93,9 +95,11 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]
 
-    #: Values of parameters that came after the first model files, for files that have none, where
-    #: the default is not what the machine of such a file was trained with.
-    _parameters_of_old_files: ClassVar[dict[str, Any]] = {}
+    #: What a fit may leave, and a model file may have.
+    _optional_fitted_names: ClassVar[frozenset[str]] = frozenset({"feature_names_in_"})
+
+    #: Parameters and fitted attributes that older model files lack, or have otherwise.
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
