@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._availability import available_if
+from widemargin._file_changes import Added, Change, brought_up_to_date
 from widemargin._fitting import CallbackSupportMixin
 from widemargin._rows import canonical_rows, validated_data
 from widemargin._threads import thread_count
@@ -94,19 +96,13 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]
 
-    #: Values of parameters that came after the first model files, for files that have none, where
-    #: the default is not what the machine of such a file was trained with.
-    _parameters_of_old_files: ClassVar[dict[str, Any]] = {}
+    #: What a fit may leave, and a model file may have.
+    _optional_fitted_names: ClassVar[frozenset[str]] = frozenset({"_state", "feature_names_in_"})
 
-    @classmethod
-    def _parameters_of_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters of a model file by the names that they have now."""
-        return parameters
-
-    @classmethod
-    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return what files lack that were written before a fit left it, for these parameters."""
-        return {}
+    #: Parameters and fitted attributes that older model files lack, or have otherwise.
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType(
+        {"readout_": Added(2, lambda file: Readout.of_classes(file["classes_"]))}
+    )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
@@ -149,13 +145,10 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickles of versions in which these were stored beside the model.
-        super().__setstate__({name: state[name] for name in state if name not in MODEL_PARTS})
+        state = {name: state[name] for name in state if name not in MODEL_PARTS}
         if "model_" in state and "readout_" not in state:
-            self.readout_ = self._readout_of_old_files()
-
-    def _readout_of_old_files(self) -> Readout:
-        """Return ``readout_`` for files and pickles that were written before there was one."""
-        return Readout.of_classes(self.classes_)
+            state = brought_up_to_date(type(self), state, version=1)
+        super().__setstate__(state)
 
     def _check_gives_probabilities(self) -> None:
         """Raise AttributeError, with a way out, where scores do not become probabilities."""

@@ -11,6 +11,7 @@ import functools
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from widemargin._availability import available_if
+from widemargin._file_changes import Added
 from widemargin._kernel_machine import KernelMachine
 from widemargin._live import LiveScores, live_scores
 from widemargin._machines import two_as_one
@@ -160,7 +162,8 @@ def _learns_row_by_row(estimator: DualClassifier) -> None:
 class DualClassifier(SupportAttributes, KernelMachine):
     """A classifier that a :class:`~widemargin.solvers.dual.DualMachine` is behind."""
 
-    _parameters_of_old_files = {"fit_intercept": False}  # noqa: RUF012  # as the base declares it
+    # A machine of a file without it has no intercept, whatever the default is now.
+    _file_changes = MappingProxyType({"fit_intercept": Added(2, lambda file: False)})
 
     model_: KernelExpansion
     cache_size: float

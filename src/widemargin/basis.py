@@ -9,13 +9,15 @@ any triangular L, and the regulariser ``|B|^2`` is ``tr(A' L L' A)``, which is p
 stays convex. Where the squared length that a vector has outside the span of the others is negative,
 it gets the sign -1, and ``K_JJ = L S L'`` with the signs S on a diagonal. Where that length all but
 cancels, so that the column would be far larger than a row is long, the vector gets a greater length
-and the sign 0: later ones are not made orthogonal to it.
+and the sign 0: later ones are not made orthogonal to it. So its copies are not known by their
+lengths, but by being equal.
 """
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +26,7 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from widemargin import _native
-from widemargin.kernels import Kernel, Rows, computes_densely
+from widemargin.kernels import Kernel, Precomputed, Rows, computes_densely
 
 Array: TypeAlias = npt.NDArray[Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -113,6 +115,8 @@ class BasisColumns:
     max_basis : int
         More vectors than this never come; memory is taken as they do.
     n_threads : int
+    counted : ndarray of bool of shape (n_rows,), default=None
+        Rows that have weight, all if None. The others have columns too, but no say in them.
 
     Notes
     -----
@@ -122,11 +126,21 @@ class BasisColumns:
     """
 
     def __init__(
-        self, kernel: Kernel, rows: Rows, *, fit_intercept: bool, max_basis: int, n_threads: int
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        *,
+        fit_intercept: bool,
+        max_basis: int,
+        n_threads: int,
+        counted: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         self.kernel = kernel
         self.rows = rows
         self.n_threads = n_threads
+        self._counted: slice | Indices = slice(None)  # which takes no copies
+        if counted is not None and not counted.all():
+            self._counted = np.flatnonzero(counted)
         self.n_constant = int(fit_intercept)
         self.n_columns = self.n_constant
         self.indices: Indices = np.empty(0, dtype=np.intp)
@@ -141,6 +155,7 @@ class BasisColumns:
         capacity = min(max_basis, _FIRST_CAPACITY)
         self._factor = np.zeros((capacity, capacity))  # L, lower triangular
         self._signs = np.empty(0)  # S, of the vectors
+        self._unmeasured: set[bytes] = set()  # rows of the vectors of the sign 0
         roughly = rows.shape[0] > _PRECISE_ROWS and not large
         dtype = np.float32 if roughly else self._precision
         self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
@@ -156,13 +171,14 @@ class BasisColumns:
         """Whether all rows are the same to the kernel, as far as the first vector can tell."""
         if self.n_basis != 1:
             return self.n_basis == 0
-        column = self.features[:, self.n_constant]
+        column = self.features[self._counted, self.n_constant]
         return bool(np.ptp(column) <= 1e-6 * np.abs(column).max())
 
     @property
     def takes_no_row(self) -> bool:
         """Whether no row can be a vector, as it has no length in a kernel that need not be zero."""
-        return not (self.n_basis or self.kernel.is_positive or self.diagonal.any())
+        lengths = self.diagonal[self._counted]
+        return not (self.n_basis or self.kernel.is_positive or lengths.any())
 
     @property
     def vectors(self) -> Rows:
@@ -243,6 +259,8 @@ class BasisColumns:
         columns: Array = candidates.columns @ turn
         self.features[:, self.n_columns : self.n_columns + count] = columns
         self._signs = np.append(self._signs, candidates.signs)
+        if not candidates.signs.all():
+            self._note_unmeasured(candidates)
         self.indices = np.append(self.indices, candidates.indices)
         self._vectors.append(candidates.vectors)
         self.n_columns += count
@@ -309,7 +327,15 @@ class BasisColumns:
             terms = np.einsum("ij,ij->i", coordinates, coordinates)
             error = _INDEFINITE[self._precision] * (np.abs(diagonal) + terms)
             fresh |= outside < -error
+            if self._unmeasured:
+                fresh &= [each not in self._unmeasured for each in _row_bytes(rows)]
         return coordinates, outside, fresh
+
+    def _note_unmeasured(self, candidates: Candidates) -> None:
+        """Remember the vectors of the sign 0, so that their copies are known."""
+        unmeasured = candidates.vectors[candidates.signs == 0]
+        of_matrix = isinstance(self.kernel, Precomputed)
+        self._unmeasured.update(_row_bytes(self.rows[unmeasured] if of_matrix else unmeasured))
 
     def _column_signs(self) -> Array:
         return np.concatenate([np.ones(self.n_constant), self._signs])
@@ -343,7 +369,8 @@ class BasisColumns:
         Of a positive kernel no entry of a column is above the length of its row, and no value above
         the largest squared length.
         """
-        squared = np.maximum(np.abs(values).max(axis=0), np.abs(self.diagonal).max())
+        values, columns = values[self._counted], columns[self._counted]
+        squared = np.maximum(np.abs(values).max(axis=0), np.abs(self.diagonal[self._counted]).max())
         allowed = _LARGEST_ENTRY * np.sqrt(squared.astype(np.float64))
         excess: Array = np.maximum(np.abs(columns).max(axis=0) / allowed, 1.0)
         return excess
@@ -372,6 +399,17 @@ def _checked_diagonal(kernel: Kernel, rows: Rows) -> Array:
             "sklearn.preprocessing.StandardScaler say, or lower gamma or degree."
         )
     return diagonal
+
+
+def _row_bytes(rows: Rows) -> list[bytes]:
+    """Return what equal rows have in common, and no others."""
+    if not sp.issparse(rows):
+        return [row.tobytes() for row in np.ascontiguousarray(rows) + 0.0]  # -0.0 is 0.0
+    places, values = rows.indices.astype(np.int64), rows.data + 0.0
+    return [
+        places[first:end].tobytes() + values[first:end].tobytes()
+        for first, end in pairwise(rows.indptr)
+    ]
 
 
 def _solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:

@@ -6,13 +6,17 @@ scikit-learn, so that a search can reach them as ``basis__metric``, and clones h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeAlias
 
 from sklearn.base import BaseEstimator, clone
 
+from widemargin._file_changes import Added, Change, Changed, Removed
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
+from widemargin.losses import CLASS_LOSSES, Loss
+from widemargin.readouts import Link, Readout
 
 _METRICS = ("auto", "none", "diagonal", "full")
 _SOLVERS = ("auto", "projection", "adam")
@@ -180,29 +184,39 @@ _ONCE_OF_LEARNED = {
 }
 
 
+def _basis_of_old_file(file: Mapping[str, Any]) -> BasisSettings | str:
+    """Return the basis of a file in which its settings were parameters of the estimator.
+
+    Those that the kind of basis had no use for are left out.
+    """
+    settings = as_basis(file["basis"])
+    names = _ONCE_OF_LEARNED if isinstance(settings, LearnedBasis) else _ONCE_OF_CHOSEN
+    settings.set_params(**{names[name]: file[name] for name in names if name in file})
+    return _shortest(settings)
+
+
+def _readout_of_old_file(file: Mapping[str, Any]) -> Readout:
+    """Return how scores are read, which files of the first version say by other attributes."""
+    loss = file["loss"] if isinstance(file["loss"], Loss) else CLASS_LOSSES[file["loss"]]()
+    link: Link = "one_against_rest" if "class_index" in file["history_"] else "softmax"
+    return Readout.of_classes(file["classes_"], link if loss.gives_probabilities else None)
+
+
 class HasBasisSettings:
     """An estimator with a parameter ``basis``, whose settings are parameters within it."""
 
     basis: Any
 
-    @classmethod
-    def _parameters_of_file(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters of a model file, settings that were parameters once put into basis.
-
-        Those that the kind of basis had no use for are left out.
-        """
-        once = {**_ONCE_OF_CHOSEN, **_ONCE_OF_LEARNED}.keys() & parameters.keys()
-        if not once:
-            return parameters
-        kept = {name: value for name, value in parameters.items() if name not in once}
-        settings = as_basis(parameters.get("basis"))
-        names = _ONCE_OF_LEARNED if isinstance(settings, LearnedBasis) else _ONCE_OF_CHOSEN
-        settings.set_params(**{names[name]: parameters[name] for name in once if name in names})
-        return kept | {"basis": _shortest(settings)}
-
-    @classmethod
-    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return {"_is_learned": isinstance(as_basis(parameters.get("basis")), LearnedBasis)}
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType(
+        {
+            "basis": Changed(2, _basis_of_old_file),
+            "_is_learned": Added(
+                2, lambda file: isinstance(as_basis(file.get("basis", "shared")), LearnedBasis)
+            ),
+            "readout_": Added(2, _readout_of_old_file),
+            **{name: Removed(2) for name in (_ONCE_OF_CHOSEN | _ONCE_OF_LEARNED)},
+        }
+    )
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the basis as ``basis__metric`` and so on.

@@ -376,6 +376,7 @@ def _grow(
         fit_intercept=machine.fit_intercept,
         max_basis=machine.max_basis,
         n_threads=thread_count(machine.n_jobs),
+        counted=weights > 0,
     )
     objective = BasisObjective(problem.loss, problem.targets, C * weights, problem.n_outputs, basis)
     quadratic = isinstance(problem.loss, SquaredError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from widemargin._checkpoints import Checkpoint, run_fit
+from widemargin._file_changes import Added
 from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._parameters import check_flag, check_integer, check_real
 from widemargin._streams import DualClassifier, Stream
@@ -40,12 +42,7 @@ class _OnlineClassifier(DualClassifier):
     max_seconds: float | None
     warm_start: bool
 
-    @classmethod
-    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        return {"stop_reason_": "epochs"}
-
-    max_seconds: float | None
-    warm_start: bool
+    _file_changes = MappingProxyType({"stop_reason_": Added(2, lambda file: "epochs")})
 
     @abstractmethod
     def _rule(self) -> dict[str, bool]:

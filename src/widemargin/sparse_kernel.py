@@ -333,6 +333,7 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
                 fit_intercept=self.fit_intercept,
                 max_basis=self.max_basis,
                 n_threads=thread_count(self.n_jobs),
+                counted=caps > 0,
             )
             start = self._warm_coefficients(previous, basis, len(grown))
             objective = BasisObjective(
@@ -482,9 +483,6 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         """Return how scores are read that a fit with these parameters learns."""
         link: Link = "one_against_rest" if one_against_rest else "softmax"
         return Readout.of_classes(self.classes_, link if self._would_give_probabilities() else None)
-
-    def _readout_of_old_files(self) -> Readout:
-        return self._readout(one_against_rest="class_index" in self.history_)
 
     def _would_give_probabilities(self) -> bool:
         return self._loss().gives_probabilities

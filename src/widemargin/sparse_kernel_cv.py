@@ -37,7 +37,6 @@ from widemargin._system.warnings import warn_user
 from widemargin.basis_settings import HasBasisSettings, as_basis
 from widemargin.estimation.targets import TrainingRows
 from widemargin.losses import Loss
-from widemargin.readouts import Readout
 from widemargin.sparse_kernel import SparseKernelClassifier
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -348,9 +347,6 @@ stop_reason_ :
         weighed = {} if sample_weight is None else {"sample_weight": sample_weight}
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         return float(scorer(self, X, y, **weighed))
-
-    def _readout_of_old_files(self) -> Readout:
-        return self.best_estimator_._readout_of_old_files()
 
     def _would_give_probabilities(self) -> bool:
         return self._machine()._would_give_probabilities()

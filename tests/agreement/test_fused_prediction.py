@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from widemargin import _native, models
+from widemargin._probes import _UNEVEN
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
@@ -541,12 +542,13 @@ def test_probes_are_finite(size):
         assert np.isfinite(expansion(kernel, basis).probes()).all()
 
 
-def test_outer_probes_of_other_kernels_are_three_times_as_far_out(rng):
+def test_outer_probes_of_other_kernels_are_nearly_three_times_as_far_out(rng):
     basis = rng.randn(7, 3).astype(np.float32).astype(np.float64)
     probes = expansion(Polynomial(0.1), basis).probes()
     middle = np.median(basis, axis=0)
-    np.testing.assert_allclose(probes[14:21], 3 * basis - 2 * middle, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(probes[21:], -3 * basis, rtol=1e-5)
+    outer = _UNEVEN * (3 * basis - 2 * middle)
+    np.testing.assert_allclose(probes[14:21], outer, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(probes[21:], -3 * _UNEVEN * basis, rtol=1e-5)
 
 
 @both_dtypes
@@ -556,6 +558,19 @@ def test_errors_that_cancel_at_the_vectors(dtype):
     model = KernelExpansion(RBF(1e-3), np.full((4, 1), 2.0), coef, np.zeros(1))
     rows = np.linspace(-60, 60, 500)[:, np.newaxis].astype(dtype)
     expected = 2 * np.exp(-1e-3 * (rows.astype(np.float64) - 2) ** 2)
+    found = model.scores(rows, dtype="float32")
+    assert np.abs(found - expected).max() <= 1e-5 * expected.max()
+
+
+@both_dtypes
+@pytest.mark.parametrize("whole", [np.ones((4, 1)), np.array([[1.0], [2.0], [4.0], [-2.0]])])
+def test_errors_that_whole_numbers_do_not_show(dtype, whole):
+    # Powers of whole numbers are exact in single precision, those of other rows are not.
+    coef = np.array([[12345.0], [-4321.0], [-8023.0], [1.0]])
+    coef /= whole**3
+    model = KernelExpansion(Polynomial(1.0, 3, 0.0), whole, coef, np.zeros(1))
+    rows = np.linspace(-4, 4, 500)[:, np.newaxis].astype(dtype)
+    expected = 2 * rows.astype(np.float64) ** 3
     found = model.scores(rows, dtype="float32")
     assert np.abs(found - expected).max() <= 1e-5 * expected.max()
 

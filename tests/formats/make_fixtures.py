@@ -10,10 +10,17 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin import SparseKernelClassifier
+from widemargin import (
+    KernelClassifier,
+    KernelMIRA,
+    KernelPerceptron,
+    SparseKernelClassifier,
+    SparseKernelClassifierCV,
+)
 from widemargin.kernels import Polynomial
 from widemargin.losses import CrammerSinger
 from widemargin.model_files import FORMAT, save
+from widemargin.solvers.larank import LaRank
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -50,6 +57,18 @@ def estimators():
     yield "precomputed", matrix.fit(X @ X.T, y), (X @ X.T)[:8]
     linear = SparseKernelClassifier(3, kernel="linear", tol=np.float32(0.0), random_state=0)
     yield "linear_booleans", linear.fit(X, y > 0), X[:8]
+    # Kinds that the first version had no files of.
+    solver = LaRank(tau=0.05, operations=("new", "old"))
+    full = KernelClassifier(C=3.0, solver=solver, warm_start=True, random_state=0)
+    yield "full_by_larank", full.fit(X, y), X[:8]
+    stream = KernelPerceptron(budget=6, random_state=0, class_weight={0: 1.0, 1: 2.0, 2: 1.0})
+    yield "perceptron_stream", stream.partial_fit(X, y), X[:8]
+    mira = KernelMIRA(kernel="poly", coef0=1.0, fit_intercept=False, random_state=0)
+    yield "mira_csr_float32", mira.fit(sparse, two), single[:8]
+    learned = SparseKernelClassifier(4, basis="learned", metric="full", random_state=0)
+    yield "learned_full_metric", learned.fit(X, y), X[:8]
+    search = SparseKernelClassifierCV([2, 3], Cs=[1.0, 10.0], cv=2, random_state=0)
+    yield "search", search.fit(X, y), X[:8]
 
 
 def main():

@@ -19,6 +19,7 @@ from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import widemargin
 from widemargin import ChosenBasis, LearnedBasis, SparseKernelClassifier, model_files
 from widemargin._registry import ESTIMATORS
 from widemargin.kernels import (
@@ -571,7 +572,8 @@ def write_parts(file, document, tensors):
 def test_the_document_says_what_it_is(machine, file):
     save(machine, file)
     document, tensors = stored_parts(file)
-    assert document["format"] == model_files.FORMAT == 1
+    assert document["format"] == model_files.FORMAT == 2
+    assert document["library"] == widemargin.__version__
     assert document["estimator"] == "SparseKernelClassifier"
     assert document["parameters"]["max_basis"] == 6
     write_parts(file, document, tensors)
@@ -582,8 +584,11 @@ def test_a_parameter_that_an_older_version_did_not_have_gets_its_default(machine
     save(machine, file)
     document, tensors = stored_parts(file)
     del document["parameters"]["n_jobs"]
-    write_parts(file, document, tensors)
+    write_parts(file, document | {"format": 1}, tensors)
     assert load(file).n_jobs is None
+    write_parts(file, document, tensors)
+    with pytest.raises(ModelFileError, match="parameters are missing: n_jobs"):
+        load(file)
 
 
 def change(document, path, value):
@@ -598,7 +603,7 @@ def change(document, path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["format"], 7, r"newer widemargin \(format 7; this version reads 1 and older\): upgrade"),
+        (["format"], 7, r"newer .* \(.*, format 7; this version reads 2 and older\): upgrade"),
         (["format"], "1", "no format version"),
         (["format"], 0, "no format version"),
         (["estimator"], "os.system", "unknown estimator"),
@@ -850,9 +855,10 @@ def test_a_killed_save_leaves_the_old_file_or_the_new(file):
     assert run.stdout == "survived\n", run.stderr
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("v1_*.widemargin")))
+@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("*.widemargin")))
 def test_files_of_older_versions_load_for_ever(name):
-    expected = json.loads((FIXTURES / "v1.json").read_text(encoding="utf-8"))[name]
+    record = FIXTURES / f"{name.split('_')[0]}.json"
+    expected = json.loads(record.read_text(encoding="utf-8"))[name]
     X = np.asarray(expected["X"], dtype=expected["dtype"])
     loaded = load(FIXTURES / name)
     assert loaded.predict(X).tolist() == expected["predict"]
@@ -863,10 +869,15 @@ def test_files_of_older_versions_load_for_ever(name):
     )
 
 
-def test_there_is_a_fixture_of_each_kind():
-    files = sorted(FIXTURES.glob("v1_*.widemargin"))
-    assert len(files) == 9
-    assert len({hashlib.sha256(path.read_bytes()).digest() for path in files}) == 9
+@pytest.mark.parametrize(("version", "count"), [(1, 9), (2, 10)])
+def test_there_is_a_fixture_of_each_kind(version, count):
+    files = sorted(FIXTURES.glob(f"v{version}_*.widemargin"))
+    assert len(files) == count
+    assert len({hashlib.sha256(path.read_bytes()).digest() for path in files}) == count
+
+
+def test_there_are_fixtures_of_the_current_format():
+    assert list(FIXTURES.glob(f"v{model_files.FORMAT}_*.widemargin"))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hostile.checks import (
     ran_out_of_time,
 )
 from hostile.exact import Dual, has_constant, sparse_objective
-from hostile.kernel_values import dense, kernel_values
+from hostile.kernel_values import argument_rounding, dense, kernel_values
 from widemargin.losses import LOSSES
 
 _NOISY = 2e-3  # of an objective: more rounding than that is warned of
@@ -85,6 +85,10 @@ def scores_are_those_of_the_expansion(case):
     error = np.abs(case.scores - (values @ model.coef + model.intercept))
     # Arguments of exponentials, and powers, are rounded relative to themselves.
     worst = 1e-9 * (1.0 + _exponent(case)) * terms.max(axis=1, keepdims=True)
+    # Arguments are no more exact than the features that they are made of.
+    with np.errstate(over="ignore", under="ignore"):
+        moved = np.minimum(2 * argument_rounding(model.kernel, case.queries, model.basis), 1.0)
+        worst = worst + (np.abs(values) * moved) @ np.abs(model.coef)
     assert (error <= worst + 1e-300).all(), f"off by {(error / (terms + 1e-300)).max():.2g}"
 
 

@@ -47,9 +47,35 @@ def _similarities(kernel, row, basis):
     if isinstance(kernel, Laplacian):
         return np.exp(-kernel.gamma * np.abs(moved).sum(axis=1))
     if isinstance(kernel, AdaptiveRBF):
-        if kernel.metric is not None:
-            moved = moved * kernel.metric if kernel.metric.ndim == 1 else moved @ kernel.metric
-        return np.exp(-kernel.widths * np.square(moved).sum(axis=1))
+        return np.exp(-kernel.widths * np.square(_mapped(kernel, moved)).sum(axis=1))
     if isinstance(kernel, RBF):
         return np.exp(-kernel.gamma * np.square(moved).sum(axis=1))
     return twin(kernel)(row[None], basis)[0]
+
+
+def argument_rounding(kernel, rows, basis):
+    """Return how far arguments of exponentials move when features move by their rounding.
+
+    Far from zero, a feature has been rounded before anybody subtracts: by a share of itself, which
+    may be much of a difference. A machine that sees all rows from a point amid its vectors rounds
+    them once more.
+    """
+    rows, basis = (np.asarray(dense(each), dtype=np.float64) for each in (rows, basis))
+    if not isinstance(kernel, (RBF, AdaptiveRBF, Laplacian)) or len(basis) == 0:
+        return np.zeros((len(rows), len(basis)))
+    far = np.abs(rows) + np.abs(basis).max(axis=0)
+    moved = np.finfo(np.float64).eps * far
+    if isinstance(kernel, Laplacian):
+        return np.repeat(kernel.gamma * moved.sum(axis=1, keepdims=True), len(basis), axis=1)
+    widths = kernel.gamma if isinstance(kernel, RBF) else kernel.widths
+    steps = np.linalg.norm(_mapped(kernel, moved, np.abs), axis=1)
+    lengths = [np.linalg.norm(_mapped(kernel, row - basis), axis=1) for row in rows]
+    return 2 * widths * steps[:, None] * np.array(lengths).reshape(len(rows), len(basis))
+
+
+def _mapped(kernel, moved, sized=np.asarray):
+    """Return differences as the metric of a kernel sees them; ``sized`` is asked for its parts."""
+    metric = getattr(kernel, "metric", None)
+    if metric is None:
+        return moved
+    return moved * sized(metric) if metric.ndim == 1 else moved @ sized(metric)

@@ -19,9 +19,12 @@ from hostile.checks import (
     warned,
 )
 from hostile.invariants import INDEFINITE, NOISE
-from hostile.problems import SECONDS
+from hostile.kernel_values import dense, kernel_values
+from hostile.problems import SECONDS, Precomputed
 
 _TOL = 1e-4  # of the objective, to which problems are solved that are compared
+_NEARLY_EXPRESSED = 1e-4  # of a squared length: what single precision may take for nothing
+NOT_SOLVED = "relative gradient|sees all rows"  # warnings of machines that are no optimum
 _FEW = 40  # rows of which all may be vectors
 _FORK_SECONDS = 20.0  # after which a forked process hangs
 
@@ -68,11 +71,21 @@ def assert_same_optimum(problem, first, second, rounding):
                 f"a dual of {low.dual_objective_:.8g} is above a primal of {high.objective_:.8g}"
             )
         return
-    if warned(everything, "relative gradient|sees all rows"):
+    if warned(everything, NOT_SOLVED):
         return
     assert abs(machine.objective_ - other.objective_) <= rounding * machine.objective_, (
         f"objectives are {machine.objective_:.8g} and {other.objective_:.8g}"
     )
+
+
+def assert_no_better(first, second, rounding):
+    """Require that a machine, and its warnings, is no better than one that has more vectors."""
+    (machine, told), (larger, also_told) = first, second
+    if not warned([*told, *also_told], NOT_SOLVED):
+        assert larger.objective_ <= (1 + rounding) * machine.objective_, (
+            f"the objective of {larger.n_basis_} vectors is {larger.objective_:.8g}, "
+            f"of {machine.n_basis_} it is {machine.objective_:.8g}"
+        )
 
 
 @invariant(
@@ -124,7 +137,24 @@ def float32_is_near_float64(case):
     X, y, weights = problem.training_data(dtype="float32")
     first, second = (case.fit(problem, (rows, y, weights)) for rows in (X, X.astype(np.float64)))
     assert first[0].basis_.dtype in (np.float32, np.intp)
-    assert_same_optimum(problem, first, second, 1e-3)
+    left_out = np.setdiff1d(second[0].basis_indices_, first[0].basis_indices_)
+    if problem.estimator == "KernelClassifier" or len(left_out) == 0:
+        assert_same_optimum(problem, first, second, 1e-3)
+        return
+    # A vector that the others nearly express is a duplicate to single precision sooner than to
+    # double. Where C is large, what it would have added is worth something.
+    assert _share_outside(first[0], dense(X), left_out) <= _NEARLY_EXPRESSED
+    assert_no_better(first, second, 1e-3)
+
+
+def _share_outside(machine, X, places):
+    """Return the most that any of these rows has of its squared length outside the basis."""
+    model, indices = machine.model_, machine.basis_indices_
+    everything = np.arange(len(X)) if isinstance(model.kernel, Precomputed) else X
+    K = kernel_values(model.kernel, X, everything)
+    inside = np.linalg.lstsq(K[np.ix_(indices, indices)], K[np.ix_(indices, places)], rcond=1e-12)
+    lengths = K[places, places]
+    return ((lengths - np.sum(K[np.ix_(indices, places)] * inside[0], axis=0)) / lengths).max()
 
 
 @invariant()

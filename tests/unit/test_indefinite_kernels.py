@@ -20,7 +20,7 @@ from widemargin import (
     compress,
 )
 from widemargin.basis import BasisColumns, choose_jointly
-from widemargin.kernels import CustomKernel, Precomputed, Sigmoid
+from widemargin.kernels import CustomKernel, Polynomial, Precomputed, Sigmoid
 
 N_ROWS = 120
 
@@ -216,6 +216,41 @@ def test_rows_without_length_are_named(kernel):
         machine = SparseKernelClassifier(5, kernel="precomputed").fit(K, y)
     assert machine.n_basis_ == 0
     assert np.isfinite(machine.decision_function(K)).all()
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "precomputed"])
+def test_equal_rows_join_once(form):
+    X, y = problem()
+    places = np.r_[np.arange(20), np.arange(20), np.arange(20)]
+    X, y = np.round(X[places], 1), y[places]
+    X[20:40][X[20:40] == 0] = -0.0
+    kernel = Sigmoid(0.5, -0.5)
+    rows = {"dense": X, "sparse": sp.csr_matrix(X), "precomputed": kernel.block(X, X)}[form]
+    machine = SparseKernelClassifier(
+        60, kernel="precomputed" if form == "precomputed" else kernel, C=10.0, tol=0, random_state=0
+    ).fit(rows, y)
+    chosen = places[machine.basis_indices_]
+    assert 10 < len(chosen) == len(np.unique(chosen))
+
+
+def test_rows_without_weight_have_no_say_in_the_regulariser():
+    X, y = problem()
+    weights = np.r_[np.ones(60), np.zeros(60)]
+    X[60:] *= 3.0  # more than the others: the largest entries of columns are theirs
+    settings = {"max_basis": 20, "n_candidates": "all", "C": 10.0, "tol": 0, "random_state": 0}
+    with_them, without = (
+        SparseKernelClassifier(kernel=Polynomial(0.2, 3, -0.5), **settings).fit(*data)
+        for data in ((X, y, weights), (X[:60], y[:60]))
+    )
+    assert_array_equal(with_them.basis_indices_, without.basis_indices_)
+    assert_allclose(with_them.objective_, without.objective_, rtol=1e-9)
+
+
+def test_rows_without_weight_do_not_hide_that_all_others_are_equal():
+    X, y = problem()
+    X[:60], y[:30] = 1.0, 0  # classes of unlike frequencies, which a vector helps to tell
+    with pytest.warns(UserWarning, match="sees all rows of X as equal"):
+        SparseKernelClassifier(5, random_state=0).fit(X, y, np.r_[np.ones(60), np.zeros(60)])
 
 
 # ---- the full machine and the online ones

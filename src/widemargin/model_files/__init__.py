@@ -25,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base import MODEL_PARTS
+from widemargin._file_changes import brought_up_to_date, differing_names
 from widemargin._files import replace_file
 from widemargin._fitting import LAST_GOOD
 from widemargin._registry import ESTIMATORS
@@ -38,12 +39,15 @@ Array: TypeAlias = npt.NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
 Entry: TypeAlias = tuple[str, str, list[int]]  # of a tensor: name, type, shape
 
-#: Version of the format that ``save`` writes. ``load`` reads this one and all before it.
-FORMAT = 1
+#: Version of the format that ``save`` writes. ``load`` reads this one and all before it: what they
+#: lack, classes say in their ``_file_changes``.
+FORMAT = 2
 
 _ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where a cache line does
 _LONGEST_HEADER = 99_000_000  # bytes; safetensors reads 100 MB
 _LONGEST_REASON = 500  # letters
+_LONGEST_VERSION = 40  # letters
+_ALL_PARAMETERS = 2  # the first version whose files have them all; before, defaults stand for them
 _FIELDS = ("format", "library", "estimator", "parameters", "attributes")
 # No part of a model: what is scikit-learn's own, as callbacks; and a machine that goes on learning.
 _LEFT_OUT = ("_skl_", "_callback_", "_metadata_request", "_sklearn_output_config", "_stream")
@@ -220,7 +224,7 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
             for key in sorted(attributes, key=lambda key: (key.startswith("_"), key))
         },
     }
-    check_names(type(estimator), set(attributes))
+    check_names(type(estimator), set(attributes), FORMAT)
     check_estimator(estimator)
     origin = {"format": FORMAT, "library": widemargin.__version__, "estimator": name}
     return write_json(origin | encoded), encoder.tensors
@@ -304,9 +308,10 @@ def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
     if type(version) is not int or version < 1:
         raise ValueError("damaged: it has no format version.")
     if version > FORMAT:
+        writer = str(document.get("library"))[:_LONGEST_VERSION]
         raise ValueError(
-            f"written by a newer widemargin (format {version}; this version reads {FORMAT} and "
-            "older): upgrade."
+            f"written by a newer widemargin ({writer}, format {version}; this version reads "
+            f"{FORMAT} and older): upgrade."
         )
     if set(document) != set(_FIELDS):
         raise ValueError("damaged: fields of the document are missing or surplus.")
@@ -344,31 +349,39 @@ def _as_kept(array: Array, mapped: bool) -> Array:
 
 def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """Put the estimator together, and check that it is one."""
-    name, parameters, attributes = (document[key] for key in _FIELDS[2:])
+    version, name, parameters, attributes = (
+        document[key] for key in ("format", "estimator", "parameters", "attributes")
+    )
     if type(name) is not str or name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {str(name)[:80]!r}.")
     if type(parameters) is not dict or type(attributes) is not dict:
         raise ValueError("damaged: no parameters or attributes.")
     estimator_class = ESTIMATORS[name]
-    decoder = Decoder(tensors)
-    parameters = estimator_class._parameters_of_old_files | estimator_class._parameters_of_file(
-        {key: decoder.decode(node, key) for key, node in parameters.items()}
-    )
-    unknown = set(parameters) - set(estimator_class._get_param_names())
+    _check_parameter_names(estimator_class, parameters, version)
+    check_names(estimator_class, set(attributes), version)
+    decoder = Decoder(tensors, version)
+    given = {key: decoder.decode(node, key) for key, node in (parameters | attributes).items()}
+    values = brought_up_to_date(estimator_class, given, version)
+    wanted = estimator_class._get_param_names()
+    estimator = estimator_class(**{key: values.pop(key) for key in wanted if key in values})
+    parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
+    estimator.__dict__.update(values)
+    if decoder.unused:
+        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
+    check_names(estimator_class, set(values) | MODEL_PARTS, FORMAT)
+    check_estimator(estimator, parts)
+    return estimator
+
+
+def _check_parameter_names(
+    estimator_class: type[Any], parameters: dict[str, Any], version: int
+) -> None:
+    """Require the parameters that a file of this version has, and no others."""
+    name, wanted = estimator_class.__name__, estimator_class._get_param_names()
+    missing, unknown = differing_names(estimator_class, parameters, wanted, version)
     if unknown:
         raise ValueError(
             f"{name} of this version has no parameter {', '.join(sorted(unknown))[:200]}."
         )
-    estimator = estimator_class(**parameters)
-    missing = estimator_class._attributes_of_old_files(parameters)
-    # readout_ too is absent in files of the first version.
-    check_names(estimator_class, set(attributes) | set(missing) | {"readout_"})
-    values = missing | {key: decoder.decode(node, key) for key, node in attributes.items()}
-    parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
-    estimator.__dict__.update(values)
-    if "readout_" not in values:
-        estimator.__dict__["readout_"] = estimator._readout_of_old_files()
-    if decoder.unused:
-        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
-    check_estimator(estimator, parts)
-    return estimator
+    if missing and version >= _ALL_PARAMETERS:
+        raise ValueError(f"parameters are missing: {', '.join(sorted(missing))[:200]}.")

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from widemargin._base import MODEL_PARTS
 from widemargin._checkpoints import check_state
+from widemargin._file_changes import differing_names
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout
@@ -23,7 +24,6 @@ from widemargin.readouts import Readout
 Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
-_SOMETIMES = frozenset({"_state", "feature_names_in_"})
 _EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
@@ -40,12 +40,16 @@ def is_array(value: Any) -> bool:
     return type(value) in (np.ndarray, np.memmap)
 
 
-def check_names(estimator_class: type[Any], names: set[str]) -> None:
-    """Require the attributes that a fitted estimator of this class has, and no others."""
+def check_names(estimator_class: type[Any], names: set[str], version: int) -> None:
+    """Require the attributes that a fitted estimator of this class has, and no others.
+
+    They are those that a file of this version has.
+    """
     known = estimator_class._fitted_names | _ALWAYS
-    missing = known - names
-    surplus = names - known - _SOMETIMES
-    methods = {name for name in names - MODEL_PARTS if hasattr(estimator_class, name)}
+    missing, surplus = differing_names(estimator_class, names, known, version)
+    surplus -= estimator_class._optional_fitted_names
+    kept = known | estimator_class._optional_fitted_names
+    methods = {name for name in names & kept - MODEL_PARTS if hasattr(estimator_class, name)}
     surplus |= methods | {name for name in names if not _is_state(name)}
     require(not missing, _listed(missing), "is missing")
     require(not surplus, _listed(surplus), f"is no attribute of {estimator_class.__name__}")
@@ -101,6 +105,15 @@ def check_kernel_parts(parts: dict[str, Any], where: str) -> None:
     if metric is not None:
         _check_floats(metric, f"{where}.metric", n_dims=2 if np.ndim(metric) == 2 else 1)
         _check_finite(metric, f"{where}.metric")
+
+
+def check_readout_parts(parts: dict[str, Any], where: str) -> None:
+    """Require labels that a readout can compute with; what it is it checks itself."""
+    classes = parts["classes"]
+    require(is_array(classes) and classes.ndim == 1, f"{where}.classes", "is no list of labels")
+    for name in ("kind", "link"):
+        text = parts[name] is None or type(parts[name]) is str
+        require(text, f"{where}.{name}", "is no text")
 
 
 def _check_kernel_fits(kernel: Kernel, basis: Any, where: str) -> None:
@@ -207,20 +220,37 @@ def _check_classes(value: Any, name: str, estimator: Any) -> None:
     require(value.dtype.kind != "f" or np.isfinite(value).all(), name, "has NaN or infinity")
 
 
-def _check_readout(value: Any, name: str, estimator: Any) -> None:
-    require(type(value) is Readout, name, "is no readout")
-    require(is_array(value.classes), name, "has no classes")
-    own = vars(estimator).get("classes_", value.classes)
-    same = own is value.classes or np.array_equal(own, value.classes)
-    enough = value.kind == "multilabel" or len(value.classes) > 1
-    fits = same and enough and value.n_outputs == estimator.model_.n_outputs
-    require(fits, "classes_", "does not go with the outputs of model_")
-
-
 def _check_feature_names(value: Any, name: str, estimator: Any) -> None:
     texts = is_array(value) and value.dtype == object
     fits = texts and value.shape == (estimator.model_.n_features,)
     require(fits, name, "does not name each feature")
+
+
+def _check_readout(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is Readout, name, "is no readout")
+    same = np.array_equal(value.classes, estimator.classes_)
+    require(same, name, "does not go with classes_")
+    enough = value.kind == "multilabel" or len(value.classes) > 1
+    fits = enough and value.n_outputs == estimator.model_.n_outputs
+    require(fits, "classes_", "does not go with the outputs of model_")
+
+
+def _check_record(value: Any, name: str) -> None:
+    """Require a record that may hold records; what its numbers mean, who reads them checks."""
+    named = type(value) is dict and all(type(key) is str for key in value)
+    require(named, name, "is no record")
+    for key, part in value.items():
+        if type(part) is dict:
+            _check_record(part, f"{name}[{key}]")
+        else:
+            plain = part is None or type(part) in (bool, int, float, str, list, tuple)
+            known = plain or is_array(part) or sp.issparse(part) or isinstance(part, np.generic)
+            require(known, f"{name}[{key}]", "is no number, text, list or array")
+
+
+def _check_state(value: Any, name: str, estimator: Any) -> None:
+    check_state(value)
+    _check_record(value, name)
 
 
 def _check_n_basis(value: Any, name: str, estimator: Any) -> None:
@@ -325,10 +355,6 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
             estimator._check_stream_state(value["state"])
         except ValueError as error:
             raise ValueError(f"{name}.state {error}") from error
-
-
-def _check_state(value: Any, name: str, estimator: Any) -> None:
-    check_state(value)
 
 
 def _check_truth(value: Any, name: str, estimator: Any) -> None:

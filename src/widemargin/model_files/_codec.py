@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin import basis_settings, kernels, losses, models
+from widemargin import basis_settings, kernels, losses, models, readouts
 from widemargin.model_files._checks import check_csr, is_array
-from widemargin.readouts import Readout
 from widemargin.solvers import cutting_plane, full_gradient, larank
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -50,16 +49,19 @@ SOLVERS: dict[str, type[Any]] = {
     solver.__name__: solver
     for solver in (larank.LaRank, full_gradient.FullGradient, cutting_plane.CuttingPlane)
 }
-READOUTS: dict[str, type[Any]] = {"Readout": Readout}
-BASES: dict[str, type[Any]] = {
+#: Objects that group parameters of an estimator.
+SETTINGS: dict[str, type[Any]] = {
     basis.__name__: basis for basis in (basis_settings.ChosenBasis, basis_settings.LearnedBasis)
 }
+READOUTS: dict[str, type[Any]] = {"Readout": readouts.Readout}
+#: Classes whose objects a file may hold, by tag and name: dataclasses, or estimators in the manner
+#: of scikit-learn that nobody fits. A file has their fields or parameters, and nothing else.
 OBJECTS = {
-    "basis": BASES,
     "kernel": KERNELS,
     "loss": LOSSES,
     "model": MODELS,
     "solver": SOLVERS,
+    "settings": SETTINGS,
     "readout": READOUTS,
 }
 CSR: dict[str, type[Any]] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
@@ -110,10 +112,12 @@ class Encoder:
             return {"random_state": self._random_state(value, where)}
         for tag, classes in OBJECTS.items():
             if classes.get(type(value).__name__) is type(value):
-                names = [field.name for field in dataclasses.fields(value) if field.init]
+                surplus = [name for name in vars(value) if name not in field_names(type(value))]
+                if any(not name.startswith("_") for name in surplus):
+                    raise _refusal(where, f"has {surplus[0]} besides its parameters")
                 fields = {
                     name: self.encode(getattr(value, name), f"{where}.{name}", depth + 1)
-                    for name in names
+                    for name in field_names(type(value))
                 }
                 return {tag: [type(value).__name__, fields]}
         raise _refusal(where, f"is {_described(value)}")
@@ -192,6 +196,14 @@ class Encoder:
             name += "'"
         self.tensors[name] = np.asarray(value, dtype=dtype, order="C")
         return name
+
+
+def field_names(kind: type[Any]) -> list[str]:
+    """Return what an object of one of ``OBJECTS`` is made of: the arguments of its class."""
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind) if field.init]
+    names: list[str] = kind._get_param_names()
+    return names
 
 
 def write_json(document: Any) -> str:

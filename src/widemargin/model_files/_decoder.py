@@ -6,7 +6,6 @@ registries alone, and no memory is reserved by numbers that the file merely clai
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -17,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from widemargin._file_changes import brought_up_to_date, differing_names
 from widemargin.model_files._checks import (
     check_csr,
     check_kernel_parts,
     check_model_parts,
+    check_readout_parts,
     is_array,
     require,
 )
@@ -30,6 +31,7 @@ from widemargin.model_files._codec import (
     OBJECTS,
     SCALARS,
     are_letters,
+    field_names,
     is_text,
 )
 
@@ -46,10 +48,13 @@ class Decoder:
     ----------
     tensors : dict of ndarray
         The arrays, of little-endian types of ``DTYPES``.
+    version : int
+        Of the format that the file has.
     """
 
-    def __init__(self, tensors: dict[str, Array]) -> None:
+    def __init__(self, tensors: dict[str, Array], version: int) -> None:
         self._tensors = tensors
+        self._version = version
         self._used: set[str] = set()
         self._made: dict[str, Any] = {}
 
@@ -80,6 +85,8 @@ class Decoder:
         if len(node) != 1:
             raise ValueError(f"{where} has {len(node)} tags instead of one")
         ((tag, content),) = node.items()
+        if tag in OBJECTS:
+            return self._object(tag, content, where, depth)
         if tag not in _TAGS:
             raise ValueError(f"{where} is of the unknown type {tag[:40]!r}")
         if tag not in _SHARED:
@@ -220,28 +227,32 @@ class Decoder:
         if name not in OBJECTS[tag]:
             raise ValueError(f"{where} is the unknown {tag} {name[:40]!r}")
         cls = OBJECTS[tag][name]
-        names = {field.name for field in dataclasses.fields(cls) if field.init}
-        parts = self._fields(content[1], names, where, depth)
+        parts = self._fields(content[1], set(field_names(cls)), where, depth, cls)
         try:
-            if tag == "model":
-                check_model_parts(parts, where)
-            elif tag == "kernel":
-                check_kernel_parts(parts, where)
+            if tag in _PART_CHECKS:
+                _PART_CHECKS[tag](parts, where)
             made = cls(**parts)
             if tag in ("kernel", "loss"):
                 made.native()
+            if hasattr(made, "_check_parameters"):  # where the constructor checks nothing
+                made._check_parameters()
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{where} is no {name}: {error}") from error
         return made
 
-    def _fields(self, content: Any, names: set[str], where: str, depth: int) -> dict[str, Any]:
+    def _fields(
+        self, content: Any, names: set[str], where: str, depth: int, kind: type[Any] = object
+    ) -> dict[str, Any]:
+        """Return the parts of an object, as the current version of its class has them."""
         require(isinstance(content, dict), where, "has no fields")
-        if set(content) != names:
-            differ = ", ".join(sorted(set(content) ^ names))
+        missing, surplus = differing_names(kind, content, names, self._version)
+        if missing or surplus:
+            differ = ", ".join(sorted(missing | surplus))
             raise ValueError(f"{where} has fields missing or surplus: {differ[:200]}")
-        return {
+        parts = {
             name: self.decode(node, f"{where}.{name}", depth + 1) for name, node in content.items()
         }
+        return brought_up_to_date(kind, parts, self._version)
 
 
 def _object_of(tag: str, decoder: Decoder, content: Any, where: str, depth: int) -> Any:
@@ -261,6 +272,11 @@ _TAGS: dict[str, Callable[[Decoder, Any, str, int], Any]] = {
     "csr_array": Decoder._csr_array,
     "random_state": Decoder._random_state,
     **{tag: partial(_object_of, tag) for tag in OBJECTS},
+}
+_PART_CHECKS: dict[str, Callable[[dict[str, Any], str], None]] = {
+    "model": check_model_parts,
+    "kernel": check_kernel_parts,
+    "readout": check_readout_parts,
 }
 _SHARED = {"array", "transposed", "text", "words", "csr_matrix", "csr_array"}
 
