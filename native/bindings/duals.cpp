@@ -28,7 +28,7 @@ struct Keeping : Native {
 };
 
 using HeldSlots = Keeping<DenseSlots>;  // keeps the rows that it points to
-using HeldSet = Keeping<SupportSet>;    // keeps its kernel
+using HeldSet = Keeping<ZeroSumSet>;    // keeps its kernel
 
 struct PythonSlots : CalledSlots {
   // Functions of Python: put(slot, row), values(left slots, right slots) -> array, diagonal(slot).
@@ -118,14 +118,14 @@ DualLoss loss_by_name(const std::string& name) {
   return name == "crammer_singer" ? DualLoss::crammer_singer : DualLoss::weston_watkins;
 }
 
-Slot checked_slot(const SupportSet& set, std::int64_t slot) {
+Slot checked_slot(const ZeroSumSet& set, std::int64_t slot) {
   require(slot >= 0 && static_cast<std::size_t>(slot) < set.n_slots() &&
               set.is_held(static_cast<Slot>(slot)),
           "nobody lives in the slot");
   return static_cast<Slot>(slot);
 }
 
-void check_rows(const SupportSet& set, const RowNumbers& rows, const Labels& labels,
+void check_rows(const ZeroSumSet& set, const RowNumbers& rows, const Labels& labels,
                 const Caps& caps) {
   require(labels.shape(0) == caps.shape(0), "labels and caps differ in length");
   for (std::size_t i = 0; i < rows.shape(0); ++i) {
@@ -137,7 +137,7 @@ void check_rows(const SupportSet& set, const RowNumbers& rows, const Labels& lab
 }
 
 // Row i of both arrays: the coefficients of a slot, and what their average is made of.
-void write_coefficients(const SupportSet& set, Slot slot, std::size_t i, Array2<double>& values,
+void write_coefficients(const ZeroSumSet& set, Slot slot, std::size_t i, Array2<double>& values,
                         Array2<double>& earlier) {
   double* const value = values.data() + i * set.n_classes();
   double* const before = earlier.data() + i * set.n_classes();
@@ -309,7 +309,7 @@ void bind_support_set(nb::module_& m) {
           "packed"_a, "rows"_a.noconvert(), "n_rows"_a)
       .def("gap",
            [](const HeldSet& set) {
-             const SupportSet::Gap found = set.gap();
+             const ZeroSumSet::Gap found = set.gap();
              return nb::make_tuple(found.gap, found.dual);
            })
       .def_prop_ro("n_supports", [](const HeldSet& set) { return set.supports().size(); })
@@ -377,7 +377,7 @@ void bind_duals(nb::module_& m) {
           [](HeldSweeps* self, nb::object set, bool working_sets, std::uint64_t seed) {
             new (self) HeldSweeps(
                 nb::cast<HeldSet&>(set),
-                working_sets ? SupportSet::Scope::working_set : SupportSet::Scope::all, seed);
+                working_sets ? ZeroSumSet::Scope::working_set : ZeroSumSet::Scope::all, seed);
             self->kept = std::move(set);
           },
           "set"_a, "working_sets"_a, "seed"_a)

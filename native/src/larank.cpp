@@ -17,19 +17,7 @@ constexpr double kTie = 1e-6;  // of gradients, that kernel values of single pre
 
 }  // namespace
 
-void Budget::enforce(SupportSet& set) const {
-  while (set.supports().size() > patterns) {
-    const Slot oldest = set.oldest_support();
-    const Slot nearest = merges ? set.nearest_support(oldest) : oldest;
-    if (nearest == oldest) {
-      set.remove(oldest);
-    } else {
-      set.merge(oldest, nearest, keeps_bounds);
-    }
-  }
-}
-
-LaRank::LaRank(SupportSet& set, const Settings& settings, const Budget& budget, std::uint64_t seed)
+LaRank::LaRank(ZeroSumSet& set, const Settings& settings, const Budget& budget, std::uint64_t seed)
     : set_(&set), settings_(settings), budget_(budget), random_(seed) {}
 
 void LaRank::restore(const Snapshot& snapshot) {
@@ -62,7 +50,7 @@ LaRank::Operation LaRank::draw() {
   return kNew;
 }
 
-double LaRank::step(Slot slot, const SupportSet::Pair& pair) {
+double LaRank::step(Slot slot, const ZeroSumSet::Pair& pair) {
   cost_ += kFixedCost;
   if (!(pair.violation > settings_.tau)) return 0;
   ++counts_.steps;
@@ -72,19 +60,19 @@ double LaRank::step(Slot slot, const SupportSet::Pair& pair) {
   return gain;
 }
 
-SupportSet::Pair LaRank::look_at(Slot slot, SupportSet::Scope scope) {
-  if (scope == SupportSet::Scope::all) ++counts_.arg_max;
+ZeroSumSet::Pair LaRank::look_at(Slot slot, ZeroSumSet::Scope scope) {
+  if (scope == ZeroSumSet::Scope::all) ++counts_.arg_max;
   cost_ += static_cast<double>(set_->n_classes());
   return set_->worst_pair(slot, scope, settings_.kappa, kTie);
 }
 
-double LaRank::step_of_a_support(SupportSet::Scope scope) {
+double LaRank::step_of_a_support(ZeroSumSet::Scope scope) {
   Slot chosen = 0;
-  SupportSet::Pair worst;
+  ZeroSumSet::Pair worst;
   worst.violation = -1;
   for (std::size_t i = 0; i < settings_.candidates; ++i) {
     const Slot slot = set_->supports()[draw_index(random_, set_->supports().size())];
-    const SupportSet::Pair pair = look_at(slot, scope);
+    const ZeroSumSet::Pair pair = look_at(slot, scope);
     if (pair.violation > worst.violation) worst = pair, chosen = slot;
   }
   return step(chosen, worst);
@@ -100,14 +88,14 @@ void LaRank::perform(Operation operation, Slot slot) {
       cost_ += kKernelShare * static_cast<double>(set_->kernel().products_per_value()) *
                static_cast<double>(set_->supports().size());
       cost_ += static_cast<double>(set_->n_vectors());
-      gain = step(slot, look_at(slot, SupportSet::Scope::all));
+      gain = step(slot, look_at(slot, ZeroSumSet::Scope::all));
       budget_.enforce(*set_);
     }
   } else if (operation == kOld) {
-    gain = step_of_a_support(SupportSet::Scope::all);
+    gain = step_of_a_support(ZeroSumSet::Scope::all);
   } else {
     for (int i = 0; i < kOptimizeAtOnce && !set_->supports().empty(); ++i) {
-      gain += step_of_a_support(SupportSet::Scope::supports);
+      gain += step_of_a_support(ZeroSumSet::Scope::supports);
     }
   }
   if (cost_ > 0) {

@@ -1,7 +1,6 @@
 #include "widemargin/online.hpp"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 namespace widemargin {
@@ -16,19 +15,14 @@ void OnlineLearner::restore(const Snapshot& snapshot) {
 
 void OnlineLearner::learn(Slot slot, double cap) {
   const std::size_t own = set_->label(slot);
-  double lowest = std::numeric_limits<double>::infinity();
-  std::size_t worst = own;
-  for (std::size_t c = 0; c < set_->n_classes(); ++c) {
-    const double g = set_->gradient(slot, c);
-    if (c != own && g < lowest) lowest = g, worst = c;
-  }
-  if (set_->gradient(slot, own) < lowest) return;
+  const SupportSet::WrongClass worst = set_->worst_wrong_class(slot);
+  if (set_->gradient(slot, own) < worst.gradient) return;
   ++mistakes;
   if (rule_ == Rule::mira) {
-    set_->solve_row(slot, SupportSet::Scope::all, /*anew=*/true);
+    set_->solve_row(slot, ZeroSumSet::Scope::all, /*anew=*/true);
   } else if (cap > 0) {
     set_->add(slot, own, cap);
-    set_->add(slot, worst, -cap);
+    set_->add(slot, worst.label, -cap);
   }
 }
 

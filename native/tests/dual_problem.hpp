@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "random_data.hpp"
-#include "widemargin/support_set.hpp"
+#include "widemargin/zero_sum.hpp"
 
 namespace widemargin::tests {
 
@@ -56,10 +56,10 @@ struct Problem {
     }
     return std::exp(-kGamma * squared);
   }
-  SupportSet make_set(DualLoss loss, std::size_t bytes = 1 << 24, double margin = 1) {
-    return SupportSet(kernel, kClasses, loss, margin, offset, bytes, 1);
+  ZeroSumSet make_set(DualLoss loss, std::size_t bytes = 1 << 24, double margin = 1) {
+    return ZeroSumSet(kernel, kClasses, loss, margin, offset, bytes, 1);
   }
-  std::vector<Slot> admit(SupportSet& set, std::size_t first, std::size_t count) {
+  std::vector<Slot> admit(ZeroSumSet& set, std::size_t first, std::size_t count) {
     std::vector<Slot> slots;
     set.admit(std::span(order).subspan(first, count), 0, labels, caps, slots);
     set.release_staged();

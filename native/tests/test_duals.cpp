@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Gradients, dual and gap from the coefficients alone.
-void check_consistent(const Problem& problem, const SupportSet& set, double margin = 1) {
+void check_consistent(const Problem& problem, const ZeroSumSet& set, double margin = 1) {
   double dual = 0;
   std::size_t n_vectors = 0;
   for (std::size_t i = 0; i < set.n_slots(); ++i) {
@@ -51,7 +51,7 @@ void check_consistent(const Problem& problem, const SupportSet& set, double marg
   CHECK(set.n_vectors() == n_vectors);
 }
 
-void check_feasible(const SupportSet& set) {
+void check_feasible(const ZeroSumSet& set) {
   for (const Slot slot : set.supports()) {
     double sum = 0;
     for (const auto& each : set.coefficients(slot)) {
@@ -149,7 +149,7 @@ TEST("kernel rows are right while rows move in and out, whatever the cache holds
 
 TEST("a kernel value is computed once, if the cache holds all") {
   Problem problem(200, 4, 12);
-  SupportSet set = problem.make_set(DualLoss::crammer_singer);
+  ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
   LaRank solver(set, {}, {}, 1);
   solver.take(problem.order, 0, problem.labels, problem.caps);
   CHECK(set.kernel_rows().computed() <= problem.rows * problem.rows);
@@ -160,7 +160,7 @@ TEST("gradients and dual follow every change of coefficients") {
     const Case which(std::string(name_of(loss)) + (offset > 0 ? ", intercepts" : ""));
     Problem problem(60, 3, 21);
     problem.offset = offset;
-    SupportSet set = problem.make_set(loss, 2000);
+    ZeroSumSet set = problem.make_set(loss, 2000);
     problem.admit(set, 0, 40);
     Random random(9);
     for (int turn = 0; turn < 300; ++turn) {
@@ -169,9 +169,9 @@ TEST("gradients and dual follow every change of coefficients") {
       const double before = set.dual();
       double gain = 0;
       if (turn % 3 == 0) {
-        gain = set.solve_row(slot, SupportSet::Scope::all);
+        gain = set.solve_row(slot, ZeroSumSet::Scope::all);
       } else {
-        gain = set.step(slot, set.worst_pair(slot, SupportSet::Scope::all, 0.0));
+        gain = set.step(slot, set.worst_pair(slot, ZeroSumSet::Scope::all, 0.0));
       }
       CHECK(gain >= -1e-12);
       CHECK_NEAR(set.dual() - before, gain, 1e-9);
@@ -192,11 +192,11 @@ TEST("a row that is solved has no pair to move") {
   for (const DualLoss loss : kLosses) {
     const Case which(name_of(loss));
     Problem problem(50, 3, 22);
-    SupportSet set = problem.make_set(loss);
+    ZeroSumSet set = problem.make_set(loss);
     problem.admit(set, 0, 50);
     for (Slot slot = 0; slot < 50; ++slot) {
-      set.solve_row(slot, SupportSet::Scope::all);
-      CHECK_NEAR(set.worst_pair(slot, SupportSet::Scope::all, 0.0).violation, 0, 1e-6);
+      set.solve_row(slot, ZeroSumSet::Scope::all);
+      CHECK_NEAR(set.worst_pair(slot, ZeroSumSet::Scope::all, 0.0).violation, 0, 1e-6);
     }
     check_feasible(set);
   }
@@ -209,7 +209,7 @@ TEST("sweeps close the gap, and all ways to hold rows end at one dual") {
     for (const bool online : {false, true}) {
       Problem problem(150, 3, 23);
       problem.offset = offset;
-      SupportSet set = problem.make_set(loss);
+      ZeroSumSet set = problem.make_set(loss);
       if (online) {
         LaRank solver(set, {}, {}, 7);
         solver.take(problem.order, 0, problem.labels, problem.caps);
@@ -219,7 +219,7 @@ TEST("sweeps close the gap, and all ways to hold rows end at one dual") {
       const Inspection seen =
           inspect(set, problem.order, 0, problem.labels, problem.caps, -kInfinity);
       CHECK(seen.loss == 0);
-      RowSweeps sweeps(set, SupportSet::Scope::all, 1);
+      RowSweeps sweeps(set, ZeroSumSet::Scope::all, 1);
       double violation = 1;
       for (int i = 0; i < 2000 && violation > 1e-7; ++i)
         violation = sweeps.sweep(1e-9, ~0ull).violation;
@@ -237,10 +237,10 @@ TEST("working sets end at the optimum of all classes") {
   for (const DualLoss loss : kLosses) {
     const Case which(name_of(loss));
     Problem all(90, 3, 24), some(90, 3, 24);
-    SupportSet full = all.make_set(loss), cut = some.make_set(loss);
+    ZeroSumSet full = all.make_set(loss), cut = some.make_set(loss);
     all.admit(full, 0, 90);
-    RowSweeps of_all(full, SupportSet::Scope::all, 1),
-        of_cut(cut, SupportSet::Scope::working_set, 1);
+    RowSweeps of_all(full, ZeroSumSet::Scope::all, 1),
+        of_cut(cut, ZeroSumSet::Scope::working_set, 1);
     for (int i = 0; i < 500; ++i) of_all.sweep(1e-9, ~0ull);
     for (int pass = 0; pass < 50; ++pass) {
       add_constraints(cut, some.order, 0, some.labels, some.caps, 1e-6);
@@ -257,9 +257,9 @@ TEST("rows sum to zero after very many steps, of rows that are nearly dependent 
     problem.kernel = DenseSlots(RbfKernel{1e-4}, {0.0});
     problem.kernel.use_batch(AnyRows(static_cast<const Padded<double>&>(problem.X).view()));
     problem.offset = offset;
-    SupportSet set = problem.make_set(loss);
+    ZeroSumSet set = problem.make_set(loss);
     problem.admit(set, 0, 40);
-    RowSweeps sweeps(set, SupportSet::Scope::all, 1);
+    RowSweeps sweeps(set, ZeroSumSet::Scope::all, 1);
     for (int i = 0; i < 200; ++i) {
       sweeps.sweep(1e-12, ~0ull);
       sweeps.conjugate_steps(50);
@@ -270,7 +270,7 @@ TEST("rows sum to zero after very many steps, of rows that are nearly dependent 
 
 TEST("slots whose coefficients change are named once") {
   Problem problem(60, 3, 30);
-  SupportSet set = problem.make_set(DualLoss::crammer_singer);
+  ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
   std::vector<std::vector<double>> known;  // coefficients by slot
   const auto now = [&](std::size_t slot) {
     std::vector<double> values(Problem::kClasses, 0.0);
@@ -295,7 +295,7 @@ TEST("the same seed repeats to the bit, another does not") {
   std::vector<double> duals;
   for (const std::uint64_t seed : {1, 1, 2}) {
     Problem problem(200, 4, 25);
-    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
     LaRank solver(set, {}, {}, seed);
     for (std::size_t first = 0; first < 200; first += 50) {
       solver.take(std::span(problem.order).subspan(first, 50), 0, problem.labels, problem.caps);
@@ -309,7 +309,7 @@ TEST("the same seed repeats to the bit, another does not") {
 TEST("operations that are switched off are not done") {
   for (const bool old : {false, true}) {
     Problem problem(100, 3, 26);
-    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
     LaRank::Settings settings;
     settings.allowed = {true, old, !old};
     LaRank solver(set, settings, {}, 3);
@@ -326,7 +326,7 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
     const Budget budget{20, merges, true};
     Problem problem(300, 3, 27);
     problem.offset = merges ? 1 : 0;
-    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
     LaRank solver(set, {}, budget, 3);
     for (std::size_t first = 0; first < 300; first += 30) {
       solver.take(std::span(problem.order).subspan(first, 30), 0, problem.labels, problem.caps);
@@ -338,7 +338,7 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
     for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
       Problem again(300, 3, 27);
       again.offset = merges ? 1 : 0;
-      SupportSet other = again.make_set(DualLoss::crammer_singer, 1 << 20, 0.5);
+      ZeroSumSet other = again.make_set(DualLoss::crammer_singer, 1 << 20, 0.5);
       OnlineLearner learner(other, rule, false, {20, merges, false});
       learner.take(again.order, 0, again.labels, again.caps);
       CHECK(other.supports().size() <= 20);
@@ -350,7 +350,7 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
 
 TEST("the perceptron adds its mistakes, and remembers when") {
   Problem problem(80, 3, 28);
-  SupportSet set = problem.make_set(DualLoss::crammer_singer, 1 << 20, 0.0);
+  ZeroSumSet set = problem.make_set(DualLoss::crammer_singer, 1 << 20, 0.0);
   OnlineLearner learner(set, OnlineLearner::Rule::perceptron, true, {});
   for (std::size_t first = 0; first < 80; first += 16) {
     learner.take(std::span(problem.order).subspan(first, 16), 0, problem.labels, problem.caps);
@@ -440,7 +440,7 @@ TEST("values that fail to be computed leave a machine that goes on") {
         }
       },
       [&](Slot slot) { return problem.kernel.diagonal(slot); }, 3);
-  SupportSet set(kernel, 3, DualLoss::crammer_singer, 1, 0, 1 << 20, 1);
+  ZeroSumSet set(kernel, 3, DualLoss::crammer_singer, 1, 0, 1 << 20, 1);
   LaRank solver(set, {}, {}, 1);
   const std::span<const std::int64_t> order(problem.order);
   solver.take(order.first(30), 0, problem.labels, problem.caps);

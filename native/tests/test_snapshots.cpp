@@ -21,16 +21,16 @@ namespace {
 // Another machine at the same place, which shares no memory with the first.
 struct Copy {
   Problem problem;
-  SupportSet set;
+  ZeroSumSet set;
 
-  Copy(std::size_t n_rows, const SupportSet& from, DualLoss loss)
+  Copy(std::size_t n_rows, const ZeroSumSet& from, DualLoss loss)
       : problem(n_rows, 4, 71), set(problem.make_set(loss)) {
     const SupportSet::Snapshot snapshot = from.snapshot();
     set.restore(snapshot, snapshot.ids);
   }
 };
 
-void check_same(const SupportSet& one, const SupportSet& other) {
+void check_same(const ZeroSumSet& one, const ZeroSumSet& other) {
   const SupportSet::Snapshot a = one.snapshot(), b = other.snapshot();
   CHECK(a.held == b.held && a.ids == b.ids && a.labels == b.labels && a.caps == b.caps);
   CHECK(a.diagonals == b.diagonals && a.ages == b.ages && a.gradients == b.gradients);
@@ -73,7 +73,7 @@ TEST("random numbers are those of the standard library, and go on from their sta
 TEST("LaRank goes on to the bit") {
   for (const DualLoss loss : kLosses) {
     Problem problem(160, 4, 71);
-    SupportSet set = problem.make_set(loss);
+    ZeroSumSet set = problem.make_set(loss);
     LaRank solver(set, {}, {40, true, true}, 3);
     const auto rows = std::span<const std::int64_t>(problem.order);
     solver.take(rows.first(100), 0, problem.labels, problem.caps);
@@ -96,10 +96,10 @@ TEST("LaRank goes on to the bit") {
 
 TEST("sweeps go on to the bit, from the middle of one too") {
   for (const DualLoss loss : kLosses) {
-    for (const auto scope : {SupportSet::Scope::all, SupportSet::Scope::working_set}) {
+    for (const auto scope : {ZeroSumSet::Scope::all, ZeroSumSet::Scope::working_set}) {
       Problem problem(80, 4, 71);
-      SupportSet set = problem.make_set(loss);
-      if (scope == SupportSet::Scope::all) {
+      ZeroSumSet set = problem.make_set(loss);
+      if (scope == ZeroSumSet::Scope::all) {
         problem.admit(set, 0, 80);
       } else {
         CHECK(add_constraints(set, problem.order, 0, problem.labels, problem.caps, 0.1) > 0);
@@ -130,7 +130,7 @@ TEST("sweeps go on to the bit, from the middle of one too") {
 TEST("online learners go on to the bit, with what averages are made of") {
   for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
     Problem problem(120, 4, 71);
-    SupportSet set = problem.make_set(DualLoss::crammer_singer);
+    ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
     OnlineLearner learner(set, rule, true, {30, false, false});
     const auto rows = std::span<const std::int64_t>(problem.order);
     learner.take(rows.first(70), 0, problem.labels, problem.caps);
@@ -147,7 +147,7 @@ TEST("online learners go on to the bit, with what averages are made of") {
 
 TEST("a snapshot that no machine can have left is refused") {
   Problem problem(60, 4, 71);
-  SupportSet set = problem.make_set(DualLoss::crammer_singer);
+  ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
   LaRank(set, {}, {}, 3).take(problem.order, 0, problem.labels, problem.caps);
   add_constraints(set, problem.order, 0, problem.labels, problem.caps, 1e-3);
   const SupportSet::Snapshot good = set.snapshot();
@@ -187,7 +187,7 @@ TEST("a snapshot that no machine can have left is refused") {
     SupportSet::Snapshot forged = good;
     forgeries[i](forged);
     CHECK(is_refused([&] { SupportSet::check(forged, Problem::kClasses); }));
-    SupportSet other = problem.make_set(DualLoss::crammer_singer);
+    ZeroSumSet other = problem.make_set(DualLoss::crammer_singer);
     CHECK(is_refused([&] { other.restore(forged, forged.ids); }));
     CHECK(other.n_slots() == 0);
   }

@@ -25,19 +25,11 @@
 #include <span>
 #include <vector>
 
+#include "widemargin/budget.hpp"
 #include "widemargin/random.hpp"
-#include "widemargin/support_set.hpp"
+#include "widemargin/zero_sum.hpp"
 
 namespace widemargin {
-
-// The most patterns that may be kept, and what becomes of the oldest of more.
-struct Budget {
-  std::size_t patterns = ~std::size_t{0};
-  bool merges = false;       // into the nearest of its class; else it is dropped
-  bool keeps_bounds = true;  // whether coefficients have any
-
-  void enforce(SupportSet& set) const;
-};
 
 class LaRank {
  public:
@@ -57,7 +49,7 @@ class LaRank {
     double loss = 0;  // of new rows before they were learned, times their caps
   };
 
-  LaRank(SupportSet& set, const Settings& settings, const Budget& budget, std::uint64_t seed);
+  LaRank(ZeroSumSet& set, const Settings& settings, const Budget& budget, std::uint64_t seed);
 
   // Numbers of rows of the batch; the rest as SupportSet::admit.
   void take(std::span<const std::int64_t> rows, std::int64_t first_id,
@@ -78,12 +70,12 @@ class LaRank {
  private:
   Operation draw();
   void perform(Operation operation, Slot slot);
-  SupportSet::Pair look_at(Slot slot, SupportSet::Scope scope);
-  double step(Slot slot, const SupportSet::Pair& pair);
-  double step_of_a_support(SupportSet::Scope scope);
+  ZeroSumSet::Pair look_at(Slot slot, ZeroSumSet::Scope scope);
+  double step(Slot slot, const ZeroSumSet::Pair& pair);
+  double step_of_a_support(ZeroSumSet::Scope scope);
   void clear_out(std::span<const Slot> slots);
 
-  SupportSet* set_;
+  ZeroSumSet* set_;
   Settings settings_;
   Budget budget_;
   Twister random_;

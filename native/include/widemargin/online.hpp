@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "widemargin/larank.hpp"
-#include "widemargin/support_set.hpp"
+#include "widemargin/budget.hpp"
+#include "widemargin/zero_sum.hpp"
 
 namespace widemargin {
 
@@ -23,7 +23,7 @@ class OnlineLearner {
   enum class Rule { perceptron, mira };
 
   // With `averages`, coefficients keep what their average over all rows so far is made of.
-  OnlineLearner(SupportSet& set, Rule rule, bool averages, const Budget& budget)
+  OnlineLearner(ZeroSumSet& set, Rule rule, bool averages, const Budget& budget)
       : set_(&set), rule_(rule), averages_(averages), budget_(budget) {}
 
   // As LaRank::take; caps are the weights of the perceptron.
@@ -45,7 +45,7 @@ class OnlineLearner {
  private:
   void learn(Slot slot, double cap);
 
-  SupportSet* set_;
+  ZeroSumSet* set_;
   Rule rule_;
   bool averages_;
   Budget budget_;

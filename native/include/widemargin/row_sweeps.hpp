@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "widemargin/random.hpp"
-#include "widemargin/support_set.hpp"
+#include "widemargin/zero_sum.hpp"
 
 namespace widemargin {
 
@@ -33,7 +33,7 @@ class RowSweeps {
     bool is_over = false;
   };
 
-  RowSweeps(SupportSet& set, SupportSet::Scope scope, std::uint64_t seed)
+  RowSweeps(ZeroSumSet& set, ZeroSumSet::Scope scope, std::uint64_t seed)
       : set_(&set), scope_(scope), random_(seed) {}
 
   // Goes on with the sweep that is under way, or begins one; violations up to `tol` are left. Ends
@@ -66,8 +66,8 @@ class RowSweeps {
   void list_free();
   double find_residuals();
 
-  SupportSet* set_;
-  SupportSet::Scope scope_;
+  ZeroSumSet* set_;
+  ZeroSumSet::Scope scope_;
   Twister random_;
   std::vector<Slot> order_;
   std::size_t next_ = 0;        // of the order
@@ -88,21 +88,21 @@ struct Inspection {
 
 // Looks at rows of the batch with the machine as it is. Those that violate by more than
 // `keep_above` stay held, the others are let go again; support patterns are passed over.
-Inspection inspect(SupportSet& set, std::span<const std::int64_t> rows, std::int64_t first_id,
+Inspection inspect(ZeroSumSet& set, std::span<const std::int64_t> rows, std::int64_t first_id,
                    std::span<const std::int32_t> labels, std::span<const double> caps,
                    double keep_above);
 
 // Gives up all rows without coefficients.
-void release_all(SupportSet& set);
+void release_all(ZeroSumSet& set);
 
 // Gives up rows without coefficients whose violation is not above `keep_above` (which may be below
 // zero: rows that are right by so much). Returns how many.
-std::size_t release_satisfied(SupportSet& set, double keep_above);
+std::size_t release_satisfied(ZeroSumSet& set, double keep_above);
 
 // The search of the cutting plane method: each row's worst class joins its working set if it is
 // worse than the working set by more than `epsilon`. Rows with an empty one are let go. Returns how
 // many have joined.
-std::size_t add_constraints(SupportSet& set, std::span<const std::int64_t> rows,
+std::size_t add_constraints(ZeroSumSet& set, std::span<const std::int64_t> rows,
                             std::int64_t first_id, std::span<const std::int32_t> labels,
                             std::span<const double> caps, double epsilon);
 

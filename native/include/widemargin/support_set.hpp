@@ -1,25 +1,14 @@
 // Dual coefficients of a multiclass machine and the gradients that go with them: the one place that
-// changes either.
+// changes either. Which changes are legal is another's to know: zero_sum.hpp.
 //
-// Problem      maximise  sum_i margin beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k_ij
-//              with   k_ij = k(x_i, x_j) + offset
-//              where each row of beta sums to zero, and lies between bounds that are the loss's:
-//                crammer_singer   beta_i(c) <= cap_i [c = y_i]
-//                weston_watkins   -cap_i <= beta_i(c) <= 0 for c != y_i
+// Scores       f_i(c) = sum_j beta_j(c) k_ij  with  k_ij = k(x_i, x_j) + offset
 // Offset       0, or 1 for a machine with intercepts: sum_i beta_i(c) is that of class c, and is
 //              regularised like the rest. It is added in double precision, never to the kernel
 //              values of single precision, which may be far smaller.
-// Gradient     g_i(c) = margin [c = y_i] - sum_j beta_j(c) k_ij, which is what the score of class c
-//              lacks
+// Gradient     g_i(c) = margin [c = y_i] - f_i(c), which is what the score of class c lacks
 // Held         rows in slots: those with coefficients (support patterns), and others for as long as
 //              somebody looks at them. All their gradients are up to date at any time; rows that
 //              are not held have no coefficients.
-// Step         moves the coefficients of one row to where the dual is largest, of two classes or of
-//              several, the others fixed. Rows sum to zero after each, but for the rounding of a
-//              single addition: what a step leaves, its own row takes up.
-//
-// Source: Crammer and Singer (2001); Bordes, Bottou, Gallinari and Weston (2007), equations 7 to
-// 11, where line 7 of algorithm 1 has its signs reversed.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +22,6 @@
 
 namespace widemargin {
 
-enum class DualLoss { crammer_singer, weston_watkins };
-
 class SupportSet {
  public:
   struct Coefficient {
@@ -43,18 +30,12 @@ class SupportSet {
     double value;
     double earlier = 0;  // its changes times the moment of each, for averages over all moments
   };
-  // Which classes of a row a step may move.
-  enum class Scope { all, supports, working_set };
-  struct Pair {
-    std::size_t up = 0, down = 0;
-    double violation = 0;  // g(up) - g(down), or 0 where nothing may move
-  };
-  struct Gap {
-    double gap = 0;   // of the rows that are held
-    double dual = 0;  // of the machine
+  struct WrongClass {
+    std::size_t label;
+    double gradient;
   };
 
-  SupportSet(SlotKernel& kernel, std::size_t n_classes, DualLoss loss, double margin, double offset,
+  SupportSet(SlotKernel& kernel, std::size_t n_classes, double margin, double offset,
              std::size_t cache_bytes, int n_threads);
 
   // Takes rows of the batch in, with `first_id` + their number in it as their names, unless they
@@ -68,39 +49,19 @@ class SupportSet {
   // The slot of a row, or -1.
   std::int64_t find(std::int64_t id) const;
 
-  // Best pair of classes to move for this row. Of gradients within `tie` of one another the first
-  // counts: a step leaves two equal but for rounding, and that is not to choose.
-  Pair worst_pair(Slot slot, Scope scope, double kappa, double tie = 0) const;
-  // Moves a pair. Returns what the dual gains.
-  double step(Slot slot, const Pair& pair);
-  // Moves all classes of the scope to their joint optimum; with `anew`, as if the row had no
-  // coefficients yet, to which the result is added. Returns the gain.
-  double solve_row(Slot slot, Scope scope, bool anew = false);
-  // Whether a coefficient is strictly between its bounds.
-  bool is_free(Slot slot, std::size_t c) const;
   // What a move of coefficients would do to gradients: both classes x n_slots().
   void gradient_change(std::span<const double> direction, std::span<double> change);
-  // Moves coefficients along a direction as far as it gains and the bounds allow; `change` as
-  // above. Returns the gain, and in `is_blocked` whether a bound was in the way.
-  double move_along(std::span<const double> direction, std::span<const double> change,
-                    bool& is_blocked);
   // Adds to coefficients, whatever the bounds.
   void add(Slot slot, std::size_t label, double change);
-  // Coefficients of one row are added to those of another, as far as it is alike; with `bounded`,
-  // these are then scaled down to its bounds.
-  void merge(Slot from, Slot into, bool bounded);
   // Gives the row coefficients, and their past.
   void restore(Slot slot, std::span<const double> values, std::span<const double> earlier);
 
-  // The lowest gradient of each slot, and the highest of classes that can go up: no pair of a row
-  // violates by more than their difference.
+  // The lowest gradient of each slot.
   void find_lowest(std::vector<double>& lowest) const;
-  double highest_to_raise(Slot slot) const;
-  // cap times the loss of the row by the scores as they are.
-  double loss_of(Slot slot) const;
-  Gap gap() const;
+  // Of the classes that are not the row's own, the one of the lowest gradient, which is the one of
+  // the highest score; the first of equal ones.
+  WrongClass worst_wrong_class(Slot slot) const;
 
-  DualLoss loss() const { return loss_; }
   std::size_t n_classes() const { return n_classes_; }
   std::size_t n_slots() const { return patterns_.size(); }
   bool is_held(Slot slot) const { return patterns_[slot].held; }
@@ -164,7 +125,7 @@ class SupportSet {
   // that lives in the slot.
   void restore(const Snapshot& snapshot, std::span<const std::int64_t> rows);
 
- private:
+ protected:
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   struct Pattern {
     std::int64_t id = -1;
@@ -178,6 +139,26 @@ class SupportSet {
     std::vector<std::uint32_t> working_set;  // wrong classes that a step may move, besides supports
   };
 
+  // What rules build their steps of. A step that gains something adds it to the dual itself.
+  const Pattern& pattern(Slot slot) const { return patterns_[slot]; }
+  static double value(const Pattern& pattern, std::size_t c);
+  const double* gradients_of(std::size_t c) const { return gradients_.data() + c * capacity_; }
+  double* gradients_of(std::size_t c) { return gradients_.data() + c * capacity_; }
+  std::size_t gradient_stride() const { return capacity_; }  // from one class to the next
+  double margin() const { return margin_; }
+  double similarity(Slot slot, Slot other) {
+    return static_cast<double>(rows_.row(slot)[other]) + offset_;
+  }
+  // Has the kernel values of a row at hand: what may fail comes before anything changes.
+  void fetch_row(Slot slot) { rows_.row(slot); }
+  void put(Slot slot, std::size_t c, double value, double earlier);
+  // beta_slot(c) += change, and with it the gradients of all rows. `exact` is the new value: the
+  // caller puts it on a bound where it is within rounding of one.
+  void shift(Slot slot, std::size_t c, double change, double exact);
+  void update_place(Slot slot);
+  void add_to_dual(double gain) { dual_ += gain; }
+
+ private:
   struct Member {
     Slot slot;
     double value;
@@ -185,31 +166,15 @@ class SupportSet {
 
   double intercept(std::size_t c) const;  // what the offset adds to scores of the class
   double score_of_staged(std::size_t staged, const std::vector<Member>& members) const;
-  double upper(const Pattern& pattern, std::size_t c) const;
-  double lower(const Pattern& pattern, std::size_t c) const;
   static const Coefficient* find(const Pattern& pattern, std::size_t c);
-  static double value(const Pattern& pattern, std::size_t c);
   static double earlier(const Pattern& pattern, std::size_t c);
-  void put(Slot slot, std::size_t c, double value, double earlier);
-  void list_classes(const Pattern& pattern, Scope scope, std::vector<std::uint32_t>& classes) const;
-  // beta_slot(c) += change, and with it the gradients of all rows. `exact` is the new value: the
-  // caller puts it on a bound where it is within rounding of one.
-  void shift(Slot slot, std::size_t c, double change, double exact);
-  double step_to_cap(Slot slot);
-  // What every step of a row ends with.
-  void settle(Slot slot);
-  void drop_residue(Slot slot);
-  void balance(Slot slot);
-  void update_place(Slot slot);
   void make_room(std::size_t slots);
   void look_at_all();
-  void find_losses(std::vector<double>& losses) const;  // of all slots, caps apart
   Slot free_slot();
 
   SlotKernel* kernel_;
   KernelRows rows_;
   std::size_t n_classes_;
-  DualLoss loss_;
   double margin_;
   double offset_;
   std::size_t capacity_ = 0;
@@ -229,15 +194,6 @@ class SupportSet {
   std::size_t n_vectors_ = 0;
   std::uint64_t n_shifts_ = 0;
   double dual_ = 0;
-  // Room for one step.
-  std::vector<std::uint32_t> classes_;
-  std::vector<double> targets_, uppers_, lowers_, breaks_;
 };
-
-// Numbers nearest to `targets` between the bounds that sum to zero; these overwrite the targets.
-// Each finite bound is met exactly, and the sum but for the rounding of the numbers themselves,
-// however large the targets are.
-void project_to_zero_sum(std::span<double> targets, std::span<const double> lower,
-                         std::span<const double> upper, std::vector<double>& breaks);
 
 }  // namespace widemargin

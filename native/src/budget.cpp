@@ -1,0 +1,17 @@
+#include "widemargin/budget.hpp"
+
+namespace widemargin {
+
+void Budget::enforce(ZeroSumSet& set) const {
+  while (set.supports().size() > patterns) {
+    const Slot oldest = set.oldest_support();
+    const Slot nearest = merges ? set.nearest_support(oldest) : oldest;
+    if (nearest == oldest) {
+      set.remove(oldest);
+    } else {
+      set.merge(oldest, nearest, keeps_bounds);
+    }
+  }
+}
+
+}  // namespace widemargin
