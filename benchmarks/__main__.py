@@ -1,102 +1,85 @@
 """Run benchmarks and print the results as markdown; progress goes to the error stream.
 
-python -m benchmarks                     all, with the parameters of tuned.json
-python -m benchmarks prediction          a part: throughput, single rows, exports
-python -m benchmarks learned             a learned basis beside the others; learned-speed: its times
-python -m benchmarks kernel              full kernel machines: exact, in one pass, row by row
+python -m benchmarks                     all parts, with the parameters of tuned.json
+python -m benchmarks prediction          one of them; --help lists them
 python -m benchmarks accuracy --tune     tunes first (on training rows only), rewrites the file
-python -m benchmarks --quick             shows that everything runs, within a minute
+python -m benchmarks --quick             shows that everything runs, within minutes
 """
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import (
-    accuracy,
-    data,
-    gradient,
-    kernel_machines,
-    learned,
-    learned_speed,
-    memory,
-    plans,
-    prediction,
-    speed,
-)
-from benchmarks.models import MODELS
-from benchmarks.report import Results, render
+from benchmarks import data, plans
+from benchmarks.part import Part, about, find_parts
+from benchmarks.report import render
 from benchmarks.settings import QUICK, Settings
-from benchmarks.targets import KERNEL_PARAMETERS, LEARNED_SIZES, TUNED_SIZES
 from benchmarks.trials import say
 from benchmarks.tuning import tune_all
 
-NAMES = list(dict.fromkeys([*TUNED_SIZES, *LEARNED_SIZES, *KERNEL_PARAMETERS]))
-
 
 def main() -> None:
-    options = _options()
+    parts = find_parts()
+    options = _options(parts)
+    chosen = list(parts.values()) if options.part == "all" else [parts[options.part]]
     settings = QUICK if options.quick else Settings()
-    if data.is_available():
-        wanted = options.dataset or NAMES
-    else:
+    wanted = options.dataset or _datasets(parts)
+    if not data.is_available():
         say(data.HOW_TO_SET)
-        wanted = []
+        if not options.quick:
+            wanted = []
     if options.tune:
-        _tune(options.part, wanted, options.model or list(MODELS))
-    results = Results()
-    if options.part in ("accuracy", "all"):
-        results.accuracy = accuracy.measure(settings, wanted)
-    if options.part in ("speed", "all"):
-        results.fit_times = speed.against_svc(settings, wanted)
-        results.gradient = gradient.measure(settings, wanted)
-        results.doubling = speed.as_rows_double(settings)
-    if options.part in ("memory", "all"):
-        results.memory = memory.measure(settings, has_data=bool(wanted))
-    if options.part in ("prediction", "all"):
-        results.prediction = prediction.measure(settings, wanted)
-    if options.part in ("learned-speed", "all"):
-        results.learned_speed = learned_speed.measure(settings, wanted)
-    if options.part in ("learned", "all"):
-        results.learned = learned.measure(settings, wanted)
-    if options.part in ("kernel", "all"):
-        results.kernel = kernel_machines.measure(settings, wanted)
-    print(render(results, settings))
+        _tune(chosen, wanted, options.model)
+    results = [(part, part.measure(settings, wanted)) for part in chosen]
+    # Without data sets a part may have nothing to measure.
+    print(render([(part, found) for part, found in results if found], settings))
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks.")
-    parts = (
-        *("accuracy", "speed", "memory", "prediction", "learned", "learned-speed", "kernel"),
-        "all",
+def _datasets(parts: dict[str, Part]) -> list[str]:
+    """Return the names of all data sets, each once."""
+    return list(dict.fromkeys(name for part in parts.values() for name in part.datasets))
+
+
+def _options(parts: dict[str, Part]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Run benchmarks.",
+        epilog="parts:\n" + "\n".join(f"  {name:<14} {about(name)}" for name in parts),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("part", nargs="?", choices=parts, default="all")
+    parser.add_argument("part", nargs="?", choices=(*parts, "all"), default="all", metavar="part")
     parser.add_argument("--tune", action="store_true", help="tune first and rewrite tuned.json")
-    parser.add_argument(
-        "--model", action="append", choices=list(MODELS), help="with --tune: tune only this one"
+    models = dict.fromkeys(
+        name for part in parts.values() if part.plan for name in part.plan.models
     )
-    parser.add_argument("--dataset", action="append", choices=NAMES, help="use only this data set")
+    parser.add_argument(
+        "--model", action="append", choices=list(models), help="with --tune: tune only this one"
+    )
+    parser.add_argument(
+        "--dataset", action="append", choices=_datasets(parts), help="use only this data set"
+    )
     parser.add_argument("--quick", action="store_true", help="few rows, one seed: a trial run")
     options = parser.parse_args()
     if options.quick and options.tune:
         parser.error("--quick uses few rows, and what they would tune is of no use to a full run")
-    if options.tune and options.part == "kernel":
-        parser.error("the part kernel has the parameters of its paper: there is nothing to tune")
+    if options.tune and options.part != "all" and parts[options.part].plan is None:
+        parser.error(f"the parameters of the part {options.part} are given: nothing to tune")
     if options.model and not options.tune:
         parser.error("--model says what --tune tunes")
     return options
 
 
-def _tune(part: str, wanted: list[str], models: list[str]) -> None:
-    is_learned = part.startswith("learned")
-    for plan, names, belongs in (
-        (plans.selected, TUNED_SIZES, not is_learned),
-        (plans.learned, LEARNED_SIZES, is_learned or part == "all"),
-    ):
-        for name in wanted:
-            if belongs and name in names:
-                sizes_of = {model: sizes for model, sizes in plan(name).items() if model in models}
-                tune_all(plans.rows_to_tune_on(name), sizes_of)
+def _tune(parts: list[Part], wanted: list[str], models: list[str] | None) -> None:
+    """Tune what the plans of some parts say; a plan that several parts share, once."""
+    distinct = {id(part.plan): part.plan for part in parts if part.plan is not None}
+    for plan in distinct.values():
+        for name in plan.datasets:
+            if name in wanted:
+                sizes_of = plan.sizes_of(name)
+                chosen = {
+                    model: sizes_of[model] for model in sizes_of if model in (models or sizes_of)
+                }
+                tune_all(plans.rows_to_tune_on(name), chosen, plan.models)
 
 
 if __name__ == "__main__":

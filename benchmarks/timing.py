@@ -1,4 +1,4 @@
-"""Clocks for prediction: calls that take turns, and calls so short that many must be timed."""
+"""Clocks: for a fit, for calls that take turns, and for calls so short that many must be timed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 PAUSE = 0.05  # seconds
 LONG_ENOUGH = 0.01  # seconds
+
+
+def fit_seconds(estimator: Any, X: np.ndarray, y: np.ndarray) -> float:
+    started = time.perf_counter()
+    estimator.fit(X, y)
+    return time.perf_counter() - started
 
 
 def take_turns(calls: dict[Any, Callable[[], Any]], repeats: int) -> dict[Any, float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -176,12 +177,14 @@ def _compact(found: Any) -> str:
     return re.sub(r"\[[^\[\]{}]*\]", lambda match: " ".join(match.group().split()), text) + "\n"
 
 
-def tune_all(dataset: Dataset, sizes_of: dict[str, list[int]]) -> None:
+def tune_all(
+    dataset: Dataset, sizes_of: dict[str, list[int]], models: Mapping[str, Model] = MODELS
+) -> None:
     """Tune each named model on a data set at its sizes; each size begins near the one before."""
     file = TunedFile()
     for name, sizes in sizes_of.items():
         near = None
         for size in sizes:
             say(f"Tuning {name} on {dataset.name}, size {size}")
-            near = tune(MODELS[name], dataset, size, near)
+            near = tune(models[name], dataset, size, near)
             file.put(dataset.name, name, size, near)

@@ -16,9 +16,11 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks import data
+from benchmarks.doubling import rows_that_double, vectors_of_doubling
 from benchmarks.models import sparse
+from benchmarks.parts.speed.targets import GRADIENT
+from benchmarks.plans import SELECTED_SIZES
 from benchmarks.settings import Settings
-from benchmarks.targets import ACCURACY, GRADIENT
 from benchmarks.trials import say
 from benchmarks.tuning import TunedFile
 from widemargin import ChosenBasis, SparseKernelClassifier
@@ -34,15 +36,15 @@ class Reached:
 
 def measure(settings: Settings, wanted: list[str]) -> Reached:
     """Fit with the gradient of the target asked for, on real data where there is any."""
-    targets = [target for target in ACCURACY if target.dataset in wanted]
-    if targets:
-        name, n_vectors = targets[0].dataset, targets[0].n_vectors
-        dataset = data.load(name).thinned(settings.max_rows)
+    name = next((name for name in SELECTED_SIZES if name in wanted), None)
+    if name is not None:
+        n_vectors = SELECTED_SIZES[name]
+        dataset = settings.load(name)
         X, y = dataset.X, dataset.y
         parameters = TunedFile().get(name, "sparse", n_vectors)[1].chosen
     else:
-        name, n_vectors = "synthetic", settings.doubling_vectors
-        rows, y = data.synthetic(settings.doubling_rows[0])
+        name, n_vectors = "synthetic", vectors_of_doubling(settings)
+        rows, y = data.synthetic(rows_that_double(settings)[0])
         X, parameters = rows.astype(np.float64), {"C": 1.0, "gamma": 1e-3}
     say(f"Relative gradient on {name}")
     machine = sparse(

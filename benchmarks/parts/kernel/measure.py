@@ -18,13 +18,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks import kernel_speed
-from benchmarks.data import Dataset, load
-from benchmarks.kernel_speed import KernelSpeed
+from benchmarks.data import Dataset
 from benchmarks.models import SVC_PARAMETERS
+from benchmarks.parts.kernel import speed as kernel_speed
+from benchmarks.parts.kernel.speed import KernelSpeed
+from benchmarks.parts.kernel.targets import KERNEL_PARAMETERS, PAPER_MACHINE
 from benchmarks.settings import Settings
-from benchmarks.speed import fit_seconds
-from benchmarks.targets import KERNEL_PARAMETERS, PAPER_MACHINE
+from benchmarks.timing import fit_seconds
 from benchmarks.trials import say
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron, compress
 from widemargin.solvers.larank import LaRank
@@ -134,8 +134,8 @@ def measure(settings: Settings, wanted: list[str]) -> KernelMachines | None:
 
 def _rows_of(name: str, settings: Settings) -> Dataset:
     if name != MNIST:
-        return load(name).thinned(settings.max_rows)
-    rows = load(name, "float32").thinned(settings.max_rows)
+        return settings.load(name)
+    rows = settings.load(name, "float32")
     scale = np.float32(255)
     return replace(rows, X=rows.X / scale, X_test=rows.X_test / scale)
 

@@ -17,17 +17,15 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
 import widemargin
-from benchmarks.data import load
-from benchmarks.exports import COMPILER, compile_c
-from benchmarks.latency import LETTER, has_onnxruntime, onnx_session
+from benchmarks.parts.prediction.exports import COMPILER, compile_c
+from benchmarks.parts.prediction.latency import LETTER, has_onnxruntime, onnx_session
+from benchmarks.parts.prediction.targets import AGREEMENT
 from benchmarks.settings import Settings
-from benchmarks.targets import AGREEMENT
 from benchmarks.trials import say
 from widemargin._registry import ESTIMATORS
 from widemargin.export import to_c
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear")
-N_TRAINING_ROWS = 700
 # Of those an estimator has what it knows; the rest of its parameters are its defaults.
 PARAMETERS = {"max_basis": 40, "C": 10.0, "coef0": 1.0, "random_state": 0}
 
@@ -68,21 +66,24 @@ def measure(settings: Settings, has_letter: bool) -> Agreement:
                 others, ties = others + other, ties + tied
             n_machines += 1
     names = list(dict.fromkeys(problem.name for problem in problems))
-    return Agreement(settings.agreement_rows, names, n_machines, worst, others, ties)
+    return Agreement(_n_rows(settings), names, n_machines, worst, others, ties)
+
+
+def _n_rows(settings: Settings) -> int:
+    return settings.amount(1_000, quick=200)
 
 
 def _problems(settings: Settings, has_letter: bool) -> Iterator[Problem]:
     digits, numerals = load_digits(return_X_y=True)
     sets = {"digits, standardised": (StandardScaler().fit_transform(digits), numerals)}
     if has_letter:
-        letter = load(LETTER)
+        letter = settings.load_whole(LETTER)
         first_ten = letter.y <= 10
         sets[f"{LETTER}, A to J"] = (letter.X[first_ten], letter.y[first_ten])
+    n_training = settings.amount(700, quick=100)
     for name, (X, y) in sets.items():
         chosen = np.random.default_rng(0).permutation(len(y))
-        fitted, judged = np.split(
-            chosen[: N_TRAINING_ROWS + settings.agreement_rows], [N_TRAINING_ROWS]
-        )
+        fitted, judged = np.split(chosen[: n_training + _n_rows(settings)], [n_training])
         X = X.astype(np.float32).astype(np.float64)
         for labels in (y, y % 2):
             yield Problem(name, X[fitted], labels[fitted], X[judged])

@@ -16,11 +16,11 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.data import Dataset, load
+from benchmarks.data import Dataset
 from benchmarks.models import MODELS, full_svc, sparse
+from benchmarks.parts.prediction.throughput import precision
+from benchmarks.plans import TUNED_SIZES
 from benchmarks.settings import Settings
-from benchmarks.targets import TUNED_SIZES
-from benchmarks.throughput import precision
 from benchmarks.timing import Call, CallTimes, take_turns, time_calls
 from benchmarks.trials import say
 from benchmarks.tuning import TunedFile
@@ -71,7 +71,7 @@ class Letters:
     def __init__(self, settings: Settings, has_data: bool) -> None:
         self.has_data = has_data
         if has_data:
-            self.dataset = load(LETTER).thinned(settings.max_rows)
+            self.dataset = settings.load(LETTER)
         else:
             self.dataset = _synthetic(settings.max_rows or 10_000)
         say(f"Prediction on {self.dataset.name}: fit of SVC")
@@ -120,7 +120,7 @@ def measure(letters: Letters, settings: Settings) -> Latency:
     machine: SparseKernelClassifier = letters.fitted("sparse", N_VECTORS)
     compiled = machine.compile()
     X = np.ascontiguousarray(letters.dataset.X_test, dtype=np.float32)
-    many = np.ascontiguousarray(np.resize(X, (settings.batch_rows, X.shape[1])))
+    many = np.ascontiguousarray(np.resize(X, (settings.amount(10_000, quick=1_000), X.shape[1])))
     pieces = [np.ascontiguousarray(X[i : i + 1]) for i in range(min(len(X), DIFFERENT_ROWS))]
     rows = [piece[0] for piece in pieces]
     nystroem = letters.fitted("nystroem", N_VECTORS)
@@ -149,7 +149,7 @@ def measure(letters: Letters, settings: Settings) -> Latency:
         other_labels = int((run({"X": many})[0] != compiled.predict(many)).sum())
     with threadpool_limits(1):
         say(f"Single rows, and {len(many)} at once, of {letters.dataset.name}")
-        single = time_calls(singles, settings.single_calls, settings.repeats)
+        single = time_calls(singles, settings.amount(5_000, quick=200), settings.repeats)
         seconds = take_turns(batches, settings.repeats)
     return Latency(
         letters.dataset.name,

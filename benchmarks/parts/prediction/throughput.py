@@ -10,7 +10,7 @@ from os import cpu_count
 import numpy as np
 
 from benchmarks.markdown import count
-from benchmarks.numpy_rival import Form, NumpyRival, Way, ways
+from benchmarks.parts.prediction.numpy_rival import Form, NumpyRival, Way, ways
 from benchmarks.settings import Settings
 from benchmarks.timing import take_turns
 from benchmarks.trials import say
@@ -52,6 +52,14 @@ class Machine:
         return CompiledPredictor(self.model, Readout(self.classes, "multiclass"), n_jobs=n_jobs)
 
 
+def many_rows(settings: Settings) -> int:
+    return settings.amount(1_000_000, quick=20_000)
+
+
+def wide_rows(settings: Settings) -> int:
+    return settings.amount(100_000, quick=2_000)  # where rows have hundreds of features
+
+
 def synthetic_machine(n_rows: int, n_features: int) -> Machine:
     """Return an expansion in random vectors, with distances to rows that suit its kernel."""
     rng = np.random.default_rng(0)
@@ -67,9 +75,9 @@ def synthetic_machine(n_rows: int, n_features: int) -> Machine:
 def measure(settings: Settings, poker: Machine | None) -> list[Throughput]:
     """Measure rows of 10, 256 and 780 features, with one thread and with all cores."""
     makers: list[Callable[[], Machine]] = [
-        lambda: poker or synthetic_machine(settings.prediction_rows, 10),
-        lambda: synthetic_machine(settings.wide_rows, 256),
-        lambda: synthetic_machine(settings.wide_rows, 780),
+        lambda: poker or synthetic_machine(many_rows(settings), 10),
+        lambda: synthetic_machine(wide_rows(settings), 256),
+        lambda: synthetic_machine(wide_rows(settings), 780),
     ]
     found = []
     for make in makers:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import mean, median
+from statistics import mean
 
-from benchmarks.accuracy import Score
-from benchmarks.learned import SetScores
-from benchmarks.learned_speed import Beside, Choice, LearnedSpeed
 from benchmarks.markdown import count, table
-from benchmarks.targets import (
-    CHOICE_LOSS,
-    CHOICE_SECONDS,
+from benchmarks.part import Row
+from benchmarks.parts.learned.measure import SetScores
+from benchmarks.parts.learned.targets import (
     DEFAULT_LEAD,
     GREEDY_RATIO,
     LEAD,
     LEARNED_ACCURACY,
-    LEARNED_DOUBLING,
-    LEARNED_FIT_RATIO,
     LEAST_LEAD,
     SVC_VECTORS,
-    Target,
 )
+from benchmarks.scores import Score
 
-Row = tuple[Target, float, str]
 
-
-def accuracy_rows(found: list[SetScores]) -> Iterator[Row]:
+def target_rows(found: list[SetScores]) -> Iterator[Row]:
     """Yield target, measured value, and the words for it."""
     by_name = {each.dataset: each for each in found}
     for target in LEARNED_ACCURACY:
@@ -87,38 +80,8 @@ def _near_svc(found: SetScores) -> tuple[float, str]:
     return svc.size / size, f"{svc.size / size:.0f}x ({score.mean:.2f} with {size}; {against})"
 
 
-def speed_rows(found: LearnedSpeed) -> Iterator[Row]:
-    for each in found.beside:
-        ratio = median(each.ratios)
-        text = (
-            f"{ratio:.2f}x ({median(each.ours):.2f} against {median(each.mlp):.2f} s; "
-            f"2 threads: {median(each.two_threads):.2f} s)"
-        )
-        yield LEARNED_FIT_RATIO[each.dataset][1], ratio, text
-    for name, doubling in found.doubling.items():
-        growth = doubling.growth
-        steps = ", ".join(f"{factor:.2f}" for factor in growth)
-        seconds = ", ".join(f"{n} {name} {s:.2f} s" for n, s in doubling.seconds.items())
-        text = f"{max(growth):.2f}x ({steps}: {seconds})"
-        yield LEARNED_DOUBLING[name], max(growth), text
-    for choice in found.choices:
-        yield CHOICE_LOSS[choice.dataset], choice.loss, _choice(choice)
-    for choice in found.choices:
-        longest = max(choice.seconds)
-        every = ", ".join(f"{seconds:.0f}" for seconds in choice.seconds)
-        yield CHOICE_SECONDS[choice.dataset], longest, f"{longest:.0f} s (by seed: {every})"
-
-
-def _choice(choice: Choice) -> str:
-    vectors = ", ".join(str(each["n_basis"]) for each in choice.chosen)
-    return (
-        f"{choice.loss:+.2f} ({choice.score} % with {vectors} vectors; by hand {choice.by_hand} % "
-        f"with {choice.by_hand.size})"
-    )
-
-
 def sections(found: list[SetScores]) -> list[str]:
-    return [_beside(found), _searches(found)] if found else []
+    return [_beside(found), _searches(found)]
 
 
 def _beside(found: list[SetScores]) -> str:
@@ -161,12 +124,3 @@ def _searches(found: list[SetScores]) -> str:
             rows.append([each.dataset, search.title, size, chosen, validation, edge])
     head = ["data set", "machine", "size", "chosen", "validation %", "on an edge"]
     return "## How they were tuned\n\nOn training rows only.\n\n" + table(head, rows)
-
-
-def times_section(found: LearnedSpeed) -> str:
-    def row(each: Beside) -> list[str]:
-        seconds = (each.ours, each.two_threads, each.mlp)
-        return [each.dataset, str(each.size), *(f"{median(s):.2f}" for s in seconds)]
-
-    head = ["data set", "size", "ours, s", "ours with 2 threads, s", "MLPClassifier, s"]
-    return "## Fit time of a learned basis\n\n" + table(head, [row(each) for each in found.beside])

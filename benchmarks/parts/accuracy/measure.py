@@ -5,45 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from benchmarks.data import Dataset, load
 from benchmarks.models import MODELS, SELECTED, full_svc
+from benchmarks.parts.accuracy.targets import ACCURACY, FEWER_VECTORS
+from benchmarks.scores import Score, Search, score_over_seeds
 from benchmarks.settings import Settings
-from benchmarks.targets import ACCURACY, FEWER_VECTORS, AccuracyTarget
-from benchmarks.trials import Trial, run, say
-from benchmarks.tuning import Tuned, TunedFile
+from benchmarks.targets import AccuracyTarget
+from benchmarks.trials import run, say
+from benchmarks.tuning import TunedFile
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 1 / 8, 8  # Nystroem sizes tried, in multiples of ours
-
-
-@dataclass(frozen=True)
-class Score:
-    """Test accuracy of one machine, over seeds where it is random."""
-
-    title: str
-    size: int | None
-    trials: list[Trial]
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean([trial.accuracy for trial in self.trials]))
-
-    def __str__(self) -> str:
-        values = [trial.accuracy for trial in self.trials]
-        if len(values) == 1:
-            return f"{values[0]:.2f}"
-        spread = np.std(values, ddof=1)
-        return f"{self.mean:.2f} ± {spread:.2f} ({min(values):.2f} to {max(values):.2f})"
-
-
-@dataclass(frozen=True)
-class Search:
-    """How one machine was tuned."""
-
-    title: str
-    size: int | None
-    tuned: Tuned
 
 
 @dataclass(frozen=True)
@@ -66,7 +36,7 @@ def measure(settings: Settings, wanted: list[str]) -> list[SetResult]:
 
 
 def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
-    dataset = load(target.dataset).thinned(settings.max_rows)
+    dataset = settings.load(target.dataset)
     file = TunedFile()
     scores, searches = [], []
     for name in SELECTED:
@@ -93,24 +63,6 @@ def _measure_set(target: AccuracyTarget, settings: Settings) -> SetResult:
             if tuned_size == size and size != target.n_vectors:
                 searches.append(Search(MODELS["nystroem"].title, size, tuned))
     return SetResult(target, scores, searches, curve, needed)
-
-
-def score_over_seeds(
-    name: str, dataset: Dataset, size: int, file: TunedFile, seeds: tuple[int, ...]
-) -> Score:
-    model = MODELS[name]
-    _, tuned = file.get(dataset.name, name, size)
-    jobs = [
-        (
-            model.build(size, seed, **tuned.chosen),
-            dataset.X,
-            dataset.y,
-            dataset.X_test,
-            dataset.y_test,
-        )
-        for seed in (seeds if model.is_random else seeds[:1])
-    ]
-    return Score(model.title, size if model.has_size else None, run(jobs))
 
 
 def _nystroem_needed(

@@ -11,13 +11,12 @@ from statistics import median
 import numpy as np
 from sklearn.svm import SVC
 
-from benchmarks import kernlab
 from benchmarks.data import Dataset
-from benchmarks.kernlab import BesideKernlab
+from benchmarks.parts.kernel import kernlab
+from benchmarks.parts.kernel.kernlab import BesideKernlab
+from benchmarks.parts.kernel.targets import KERNEL_FIT_RATIO, KERNEL_PARAMETERS, PAPER_MACHINE
 from benchmarks.settings import Settings
-from benchmarks.speed import fit_seconds
-from benchmarks.targets import KERNEL_FIT_RATIO, KERNEL_PARAMETERS, PAPER_MACHINE
-from benchmarks.timing import take_turns
+from benchmarks.timing import fit_seconds, take_turns
 from benchmarks.trials import say
 from widemargin import KernelClassifier
 
@@ -124,6 +123,8 @@ def _predict(rows: Dataset, settings: Settings) -> PredictTimes:
 
 def _stream(rows: Dataset, settings: Settings) -> StreamTimes:
     say(f"Rows of {rows.name} as a stream")
+    n_wanted = settings.amount(5_000, quick=300)  # patterns, when single rows are learned
+    n_calls = settings.amount(500, quick=100)  # timed calls that learn one row
     order = np.random.RandomState(0).permutation(len(rows.y))
     X, y = np.ascontiguousarray(rows.X[order]), rows.y[order]
     machine = KernelClassifier(
@@ -135,13 +136,13 @@ def _stream(rows: Dataset, settings: Settings) -> StreamTimes:
         n_jobs=1,
     )
     classes, seen = np.unique(y), 0
-    last = len(y) - 2 * settings.stream_calls
+    last = len(y) - 2 * n_calls
     # By blocks, because a look at n_basis_ takes longer than a row does.
     while seen < last:
         upto = min(seen + _STREAM_BLOCK, last)
         machine.partial_fit(X[seen:upto], y[seen:upto], classes=classes)
         seen = upto
-        if machine.n_basis_ >= settings.stream_patterns:
+        if machine.n_basis_ >= n_wanted:
             break
     n_patterns = machine.n_basis_
 
@@ -155,10 +156,10 @@ def _stream(rows: Dataset, settings: Settings) -> StreamTimes:
         predict(i)
         learn(i)
 
-    unseen = range(seen, seen + settings.stream_calls)
+    unseen = range(seen, seen + n_calls)
     calls = _microseconds(learn, unseen)
     predictions = _microseconds(predict, unseen)
-    turns = _microseconds(turn, range(unseen.stop, unseen.stop + settings.stream_calls))
+    turns = _microseconds(turn, range(unseen.stop, unseen.stop + n_calls))
     return StreamTimes(n_patterns, X.shape[1], calls, predictions, turns)
 
 

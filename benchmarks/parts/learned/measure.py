@@ -11,11 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import plans
-from benchmarks.accuracy import Score, Search, score_over_seeds
 from benchmarks.data import Dataset
 from benchmarks.models import MODELS, SVC_PARAMETERS, full_svc, learned
+from benchmarks.parts.learned.targets import LEAD_SETS
+from benchmarks.plans import LEARNED_PLAN, LEARNED_SIZES
+from benchmarks.scores import Score, Search, score_over_seeds
 from benchmarks.settings import Settings
-from benchmarks.targets import LEAD_SETS, LEARNED_SIZES
 from benchmarks.trials import run, say
 from benchmarks.tuning import TunedFile
 
@@ -59,10 +60,10 @@ def measure(settings: Settings, wanted: list[str]) -> list[SetScores]:
 
 
 def _measure_set(name: str, settings: Settings) -> SetScores:
-    dataset = plans.rows_of(name).thinned(settings.max_rows)
+    dataset = settings.load(name, plans.precision(name))
     file = TunedFile()
     found = SetScores(name)
-    for model, sizes in plans.learned(name).items():
+    for model, sizes in LEARNED_PLAN.sizes_of(name).items():
         if model == "svc":
             continue
         say(f"Learned basis on {name}: {MODELS[model].title}")

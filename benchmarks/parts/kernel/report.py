@@ -7,7 +7,10 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.kernel_machines import (
+from benchmarks.markdown import count, table
+from benchmarks.part import Row
+from benchmarks.parts.kernel.kernlab import SOLVERS, BesideKernlab, Solved
+from benchmarks.parts.kernel.measure import (
     LETTER,
     MNIST,
     OTHERS_ONLINE,
@@ -18,10 +21,8 @@ from benchmarks.kernel_machines import (
     Runs,
     spread,
 )
-from benchmarks.kernel_speed import STREAM_GAMMA, KernelSpeed, PredictTimes, StreamTimes
-from benchmarks.kernlab import SOLVERS, BesideKernlab, Solved
-from benchmarks.markdown import count, table
-from benchmarks.targets import (
+from benchmarks.parts.kernel.speed import STREAM_GAMMA, KernelSpeed, PredictTimes, StreamTimes
+from benchmarks.parts.kernel.targets import (
     EXACT_DUAL,
     GAP_DUAL,
     GAP_ERROR,
@@ -42,10 +43,7 @@ from benchmarks.targets import (
     STREAM_ROW,
     STREAM_TURN,
     PaperFigures,
-    Target,
 )
-
-Row = tuple[Target, float | None, str]
 
 
 def target_rows(found: KernelMachines) -> Iterator[Row]:

@@ -9,12 +9,14 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from benchmarks import plans
-from benchmarks.accuracy import Score, score_over_seeds
 from benchmarks.data import synthetic
+from benchmarks.doubling import Doubling, rows_that_double, vectors_of_doubling
 from benchmarks.models import MODELS, learned
+from benchmarks.parts.learned_speed.targets import CHOSEN_SETS, LEARNED_FIT_RATIO
+from benchmarks.plans import LEARNED_SIZES
+from benchmarks.scores import Score, score_over_seeds
 from benchmarks.settings import Settings
-from benchmarks.speed import Doubling, fit_seconds
-from benchmarks.targets import CHOSEN_SETS, LEARNED_FIT_RATIO, LEARNED_SIZES
+from benchmarks.timing import fit_seconds
 from benchmarks.trials import Trial, say
 from benchmarks.tuning import TunedFile
 from widemargin import SparseKernelClassifierCV
@@ -67,7 +69,7 @@ def measure(settings: Settings, wanted: list[str]) -> LearnedSpeed:
 
 def _beside(name: str, settings: Settings) -> Beside:
     size, _ = LEARNED_FIT_RATIO[name]
-    dataset = plans.rows_of(name).thinned(settings.max_rows)
+    dataset = settings.load(name, plans.precision(name))
     file = TunedFile()
     parameters = {model: file.get(name, model, size)[1].chosen for model in ("learned", "mlp")}
     times = Beside(name, size, [], [], [])
@@ -83,8 +85,8 @@ def _beside(name: str, settings: Settings) -> Beside:
 
 
 def _as_rows_double(settings: Settings) -> Doubling:
-    size = settings.doubling_vectors // 2
-    times: dict[int, list[float]] = {n_rows: [] for n_rows in settings.doubling_rows}
+    size = vectors_of_doubling(settings) // 2
+    times: dict[int, list[float]] = {n_rows: [] for n_rows in rows_that_double(settings)}
     for repeat in range(settings.repeats):
         say(f"Learned basis as rows double, run {repeat + 1} of {settings.repeats}")
         for n_rows, seconds in times.items():
@@ -94,9 +96,9 @@ def _as_rows_double(settings: Settings) -> Doubling:
 
 
 def _as_vectors_double(settings: Settings) -> Doubling:
-    n_rows = settings.doubling_rows[1]
+    n_rows = rows_that_double(settings)[1]
     rows = synthetic(n_rows)
-    sizes = [settings.doubling_vectors * factor // 4 for factor in (1, 2, 4, 8)]
+    sizes = [vectors_of_doubling(settings) * factor // 4 for factor in (1, 2, 4, 8)]
     times: dict[int, list[float]] = {size: [] for size in sizes}
     for repeat in range(settings.repeats):
         say(f"Learned basis as vectors double, run {repeat + 1} of {settings.repeats}")
@@ -106,13 +108,14 @@ def _as_vectors_double(settings: Settings) -> Doubling:
 
 
 def _choice(name: str, settings: Settings) -> Choice:
-    dataset = plans.rows_of(name).thinned(settings.max_rows)
+    dataset = settings.load(name, plans.precision(name))
     largest = LEARNED_SIZES[name][-1]
     by_hand = score_over_seeds("learned", dataset, largest, TunedFile(), settings.seeds)
     trials, times, chosen = [], [], []
     for seed in settings.seeds:
         say(f"SparseKernelClassifierCV on {name}, seed {seed}")
-        machine = SparseKernelClassifierCV(random_state=seed, n_jobs=2)
+        few = settings.amount({}, quick={"max_basis": [5, 10], "Cs": [1.0, 10.0], "cv": 2})
+        machine = SparseKernelClassifierCV(random_state=seed, n_jobs=2, **few)
         times.append(fit_seconds(machine, dataset.X, dataset.y))
         accuracy = 100.0 * float(machine.score(dataset.X_test, dataset.y_test))
         trials.append(Trial(accuracy, converged=True))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from benchmarks import agreement, exports, latency, poker, throughput
-from benchmarks.agreement import Agreement
-from benchmarks.exports import CompileTime, CSize
-from benchmarks.latency import LETTER, BatchTimes, Latency
-from benchmarks.poker import PokerResult
+from benchmarks.parts.prediction import agreement, exports, latency, poker, throughput
+from benchmarks.parts.prediction.agreement import Agreement
+from benchmarks.parts.prediction.exports import CompileTime, CSize
+from benchmarks.parts.prediction.latency import LETTER, BatchTimes, Latency
+from benchmarks.parts.prediction.poker import PokerResult
+from benchmarks.parts.prediction.throughput import Throughput
+from benchmarks.plans import POKER
 from benchmarks.settings import Settings
-from benchmarks.targets import POKER
-from benchmarks.throughput import Throughput
 
 
 @dataclass

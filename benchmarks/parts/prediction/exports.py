@@ -73,7 +73,7 @@ def sizes() -> list[CSize]:
 
 def compile_time(settings: Settings) -> CompileTime:
     """Time a machine of arbitrary numbers, which have the longest text."""
-    n_vectors, n_features, n_classes = settings.compiled_vectors, 64, 10
+    n_vectors, n_features, n_classes = settings.amount(768, quick=100), 64, 10
     say(f"Compilation of a C file of {n_vectors} vectors")
     rng = np.random.default_rng(0)
     model = KernelExpansion(

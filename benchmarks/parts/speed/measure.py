@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import median
-from typing import Any
 
-import numpy as np
-
-from benchmarks.data import load, synthetic
+from benchmarks.data import synthetic
+from benchmarks.doubling import Doubling, rows_that_double, vectors_of_doubling
 from benchmarks.models import full_svc, sparse
+from benchmarks.parts.speed import gradient
+from benchmarks.parts.speed.gradient import Reached
+from benchmarks.parts.speed.targets import FIT_RATIO
+from benchmarks.plans import SELECTED_SIZES
 from benchmarks.settings import Settings
-from benchmarks.targets import ACCURACY, FIT_RATIO
+from benchmarks.timing import fit_seconds
 from benchmarks.trials import say
 from benchmarks.tuning import TunedFile
 
@@ -37,34 +37,26 @@ class FitTimes:
 
 
 @dataclass(frozen=True)
-class Doubling:
-    """Seconds by number of rows; the median of several runs that take turns."""
-
-    n_vectors: int
-    seconds: dict[int, float]
-
-    @property
-    def growth(self) -> list[float]:
-        times = [self.seconds[n_rows] for n_rows in sorted(self.seconds)]
-        return [after / before for before, after in pairwise(times)]
+class Speed:
+    fit_times: list[FitTimes]
+    gradient: Reached
+    doubling: Doubling
 
 
-def fit_seconds(estimator: Any, X: np.ndarray, y: np.ndarray) -> float:
-    started = time.perf_counter()
-    estimator.fit(X, y)
-    return time.perf_counter() - started
-
-
-def against_svc(settings: Settings, wanted: list[str]) -> list[FitTimes]:
-    return [
-        _against_svc(target.dataset, target.n_vectors, settings)
-        for target in ACCURACY
-        if target.dataset in FIT_RATIO and target.dataset in wanted
-    ]
+def measure(settings: Settings, wanted: list[str]) -> Speed:
+    return Speed(
+        [
+            _against_svc(name, SELECTED_SIZES[name], settings)
+            for name in FIT_RATIO
+            if name in wanted
+        ],
+        gradient.measure(settings, wanted),
+        _as_rows_double(settings),
+    )
 
 
 def _against_svc(name: str, n_vectors: int, settings: Settings) -> FitTimes:
-    dataset = load(name).thinned(settings.max_rows)
+    dataset = settings.load(name)
     rows = {dtype: dataset.X.astype(dtype) for dtype in ("float64", "float32")}
     _, tuned = TunedFile().get(name, "sparse", n_vectors)
     times = FitTimes(name, [], {variant: [] for variant in VARIANTS})
@@ -77,12 +69,13 @@ def _against_svc(name: str, n_vectors: int, settings: Settings) -> FitTimes:
     return times
 
 
-def as_rows_double(settings: Settings) -> Doubling:
-    runs: dict[int, list[float]] = {n_rows: [] for n_rows in settings.doubling_rows}
+def _as_rows_double(settings: Settings) -> Doubling:
+    runs: dict[int, list[float]] = {n_rows: [] for n_rows in rows_that_double(settings)}
+    n_vectors = vectors_of_doubling(settings)
     for repeat in range(settings.repeats):
         say(f"Fit time as rows double, run {repeat + 1} of {settings.repeats}")
         for n_rows, seconds in runs.items():
-            estimator = sparse(settings.doubling_vectors, seed=repeat)
+            estimator = sparse(n_vectors, seed=repeat)
             seconds.append(fit_seconds(estimator, *synthetic(n_rows)))
     times = {n_rows: median(seconds) for n_rows, seconds in runs.items()}
-    return Doubling(settings.doubling_vectors, times)
+    return Doubling(n_vectors, times)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.accuracy import Score
-from benchmarks.agreement import KERNELS, Agreement
-from benchmarks.exports import CSize
-from benchmarks.latency import BatchTimes, Latency
 from benchmarks.markdown import count, table
-from benchmarks.poker import PokerResult
-from benchmarks.prediction import Prediction
-from benchmarks.targets import (
+from benchmarks.parts.prediction.agreement import KERNELS, Agreement
+from benchmarks.parts.prediction.exports import CSize
+from benchmarks.parts.prediction.latency import BatchTimes, Latency
+from benchmarks.parts.prediction.measure import Prediction
+from benchmarks.parts.prediction.poker import PokerResult
+from benchmarks.parts.prediction.targets import (
     AGREEMENT,
     C_COMPILE,
     C_SOURCE,
@@ -21,9 +20,10 @@ from benchmarks.targets import (
     POKER_PAPER_SECONDS,
     SINGLE_ROW,
     SVC_RATIO,
-    Target,
 )
-from benchmarks.throughput import Throughput
+from benchmarks.parts.prediction.throughput import Throughput
+from benchmarks.scores import Score
+from benchmarks.targets import Target
 
 
 def target_rows(found: Prediction) -> Iterator[tuple[Target, float, str]]:

@@ -12,10 +12,9 @@ from statistics import median
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.data import load
+from benchmarks.parts.kernel.targets import KERNEL_PARAMETERS, PAPER_MACHINE
 from benchmarks.settings import Settings
-from benchmarks.speed import fit_seconds
-from benchmarks.targets import KERNEL_PARAMETERS, PAPER_MACHINE
+from benchmarks.timing import fit_seconds
 from benchmarks.trials import say
 from widemargin import KernelClassifier
 
@@ -60,8 +59,9 @@ class BesideKernlab:
 
 
 def measure(settings: Settings) -> BesideKernlab:
-    dataset = load(NAME)
-    X, y = dataset.X[: settings.kernlab_rows], dataset.y[: settings.kernlab_rows]
+    dataset = settings.load_whole(NAME)
+    n_rows = settings.amount(3_000, quick=300)
+    X, y = dataset.X[:n_rows], dataset.y[:n_rows]
     version, absent = _version()
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.csv"

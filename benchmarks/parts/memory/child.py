@@ -1,49 +1,14 @@
-"""Peak memory of a process that loads the rows of mnist and fits, and does nothing else.
+"""The process whose memory is measured: it loads rows and fits, and imports nothing else.
 
-Run as a module it is that process: ``python -m benchmarks.memory ROWS VECTORS [FILE.npz]``.
+``python child.py ROWS VECTORS [FILE.npz]`` prints what it found as JSON.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-
-from benchmarks.settings import Settings
-
-
-@dataclass(frozen=True)
-class Peak:
-    where: str
-    n_vectors: int
-    gigabytes: float  # of the whole process, 1 GB = 1e9 bytes
-    loaded_gigabytes: float  # its peak before the fit began
-    seconds: float  # of the fit
-
-
-def measure(settings: Settings, has_data: bool) -> Peak:
-    # Imported here, so that the process that is measured does not carry it along.
-    from benchmarks.data import cached_arrays
-    from benchmarks.trials import say
-
-    say("Peak memory" + (" (reads mnist once, which takes a minute)" if has_data else ""))
-    arguments = [str(settings.memory_rows), str(settings.memory_vectors)]
-    if has_data:
-        arguments.append(str(cached_arrays("mnist", "train", "float32")))
-    output = subprocess.run(
-        [sys.executable, "-m", "benchmarks.memory", *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[1],
-    ).stdout
-    found = json.loads(output)
-    rows, features = found["shape"]
-    where = f"{'mnist' if has_data else 'synthetic'}, {rows} x {features} float32"
-    return Peak(where, found["n_basis"], found["peak"], found["loaded"], found["seconds"])
 
 
 def peak_gigabytes() -> float:
