@@ -123,21 +123,21 @@ void bind_loss_passes(nb::module_& m) {
   m.def(
       "hessian_product",
       [](const AnyLoss& loss, const TargetArray& targets, Array2<const T> scores,
-         Array1<const T> weights, Array2<const T> features, IndexArray chosen,
+         Array1<const T> weights, Array2<const T> columns, IndexArray chosen,
          Array2<const T> direction, Array2<double> out, int n_threads) {
         const auto rows = scored_rows<T>(loss, targets, scores, weights);
-        require(features.shape(0) == scores.shape(0), "features and scores differ in rows");
+        require(columns.shape(0) == scores.shape(0), "columns and scores differ in rows");
         require(direction.shape(1) == scores.shape(1), "direction and scores differ in outputs");
-        require_rows(chosen, features.shape(0));
+        require_rows(chosen, columns.shape(0));
         require_same_shape(direction, out);
-        const Matrix<const T> used = first_columns(features, direction.shape(0));
+        const Matrix<const T> used = first_columns(columns, direction.shape(0));
         const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
         hessian_product<T>(rows, used, as_span(chosen), as_matrix(direction), out.data(), blas,
                            n_threads);
       },
       "loss"_a, "targets"_a.noconvert(), "scores"_a.noconvert(), "weights"_a.noconvert(),
-      "features"_a.noconvert(), "chosen"_a.noconvert(), "direction"_a.noconvert(),
+      "columns"_a.noconvert(), "chosen"_a.noconvert(), "direction"_a.noconvert(),
       "out"_a.noconvert(), "n_threads"_a);
 }
 
@@ -145,90 +145,65 @@ template <class T>
 void bind_row_passes(nb::module_& m) {
   m.def(
       "scores",
-      [](Array2<const T> features, Array2<const T> direction, Array2<T> out, int n_threads) {
-        require(out.shape(0) == features.shape(0) && out.shape(1) == direction.shape(1),
+      [](Array2<const T> columns, Array2<const T> direction, Array2<T> out, int n_threads) {
+        require(out.shape(0) == columns.shape(0) && out.shape(1) == direction.shape(1),
                 "out has the wrong shape");
-        const Matrix<const T> used = first_columns(features, direction.shape(0));
+        const Matrix<const T> used = first_columns(columns, direction.shape(0));
         const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
         scores<T>(used, as_matrix(direction), as_matrix(out), blas, n_threads);
       },
-      "features"_a.noconvert(), "direction"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+      "columns"_a.noconvert(), "direction"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
   m.def(
       "transposed_product",
-      [](Array2<const T> features, IndexArray chosen, Array2<const T> gradient, Array2<double> out,
+      [](Array2<const T> columns, IndexArray chosen, Array2<const T> gradient, Array2<double> out,
          int n_threads) {
-        require(gradient.shape(0) == features.shape(0) && out.shape(1) == gradient.shape(1),
+        require(gradient.shape(0) == columns.shape(0) && out.shape(1) == gradient.shape(1),
                 "shapes differ");
-        require_rows(chosen, features.shape(0));
-        const Matrix<const T> used = first_columns(features, out.shape(0));
+        require_rows(chosen, columns.shape(0));
+        const Matrix<const T> used = first_columns(columns, out.shape(0));
         const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
         transposed_product<T>(used, as_span(chosen), as_matrix(gradient), out.data(), blas,
                               n_threads);
       },
-      "features"_a.noconvert(), "chosen"_a.noconvert(), "gradient"_a.noconvert(),
+      "columns"_a.noconvert(), "chosen"_a.noconvert(), "gradient"_a.noconvert(),
       "out"_a.noconvert(), "n_threads"_a);
   m.def(
-      "curvature_factors",
-      [](Array2<const T> features, IndexArray chosen, Array2<const T> curvature, double cutoff,
-         Array3<double> factors, int n_threads) {
-        require(curvature.shape(0) == features.shape(0) && factors.shape(0) == curvature.shape(1),
-                "shapes differ");
-        require_rows(chosen, features.shape(0));
-        require(factors.shape(1) == factors.shape(2), "factors are not square");
-        const Matrix<const T> used = first_columns(features, factors.shape(1));
+      "add_weighted_grams",
+      [](Array2<const T> columns, std::size_t n_columns, Array2<const T> candidates,
+         IndexArray chosen, Array2<const T> curvature, Array1<const T> least, bool precise,
+         Array3<double> matrices, int n_threads) {
+        require(curvature.shape(0) == columns.shape(0) && candidates.shape(0) == columns.shape(0),
+                "rows differ");
+        require_rows(chosen, columns.shape(0));
+        const std::size_t outputs = curvature.shape(1), width = n_columns + candidates.shape(1);
+        require(least.shape(0) == outputs && matrices.shape(0) == outputs, "outputs differ");
+        require(matrices.shape(1) == width && matrices.shape(2) == width,
+                "matrices have the wrong shape");
+        const Matrix<const T> used = first_columns(columns, n_columns);
         const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
-        curvature_factors<T>(used, as_span(chosen), as_matrix(curvature), cutoff, factors.data(),
-                             blas, n_threads);
+        add_weighted_grams<T>(used, as_matrix(candidates), as_span(chosen), as_matrix(curvature),
+                              as_span(least), precise, matrices.data(), blas, n_threads);
       },
-      "features"_a.noconvert(), "chosen"_a.noconvert(), "curvature"_a.noconvert(), "cutoff"_a,
-      "factors"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "orthogonalise",
-      [](Array2<const T> features, Array2<const T> coordinates, Array2<T> columns, int n_threads) {
-        require(features.shape(0) == columns.shape(0), "features and columns differ in rows");
-        require(coordinates.shape(0) == columns.shape(1), "coordinates do not fit the columns");
-        const Matrix<const T> used = first_columns(features, coordinates.shape(1));
-        const Blas& blas = scipy_blas();
-        nb::gil_scoped_release unlocked;
-        orthogonalise<T>(used, as_matrix(coordinates), as_matrix(columns), blas, n_threads);
-      },
-      "features"_a.noconvert(), "coordinates"_a.noconvert(), "columns"_a.noconvert(),
+      "columns"_a.noconvert(), "n_columns"_a, "candidates"_a.noconvert(), "chosen"_a.noconvert(),
+      "curvature"_a.noconvert(), "least"_a.noconvert(), "precise"_a, "matrices"_a.noconvert(),
       "n_threads"_a);
   m.def(
-      "candidate_model",
-      [](Array2<const T> features, Array2<const T> candidates, IndexArray chosen,
-         Array2<const T> gradient, Array2<const T> curvature, Array2<const double> overlap,
-         Array2<const double> residual, Array2<double> slope, Array3<double> bend, int n_threads) {
-        const std::size_t count = candidates.shape(1), outputs = gradient.shape(1);
-        require(gradient.shape(0) == curvature.shape(0) &&
-                    (curvature.shape(1) == outputs || curvature.shape(1) == 1),
-                "curvature has the wrong shape");
-        require(candidates.shape(0) == gradient.shape(0) && features.shape(0) == gradient.shape(0),
-                "rows differ");
-        require_rows(chosen, features.shape(0));
-        require(overlap.shape(0) == count && overlap.shape(1) == count,
-                "overlap has the wrong shape");
-        require(residual.shape(1) == outputs, "residual has the wrong shape");
-        require(slope.shape(0) == outputs && slope.shape(1) == count, "slope has the wrong shape");
-        require(
-            bend.shape(0) == curvature.shape(1) && bend.shape(1) == count && bend.shape(2) == count,
-            "bend: wrong shape");
-        const CandidateProblem<T> problem{first_columns(features, residual.shape(0)),
-                                          as_matrix(candidates),
-                                          as_matrix(gradient),
-                                          as_matrix(curvature),
-                                          as_matrix(overlap),
-                                          as_matrix(residual)};
+      "orthogonalise",
+      [](Array2<const T> columns, Array2<const T> coordinates, Array2<T> candidates,
+         int n_threads) {
+        require(columns.shape(0) == candidates.shape(0), "columns and candidates differ in rows");
+        require(coordinates.shape(0) == candidates.shape(1),
+                "coordinates do not fit the candidates");
+        const Matrix<const T> used = first_columns(columns, coordinates.shape(1));
         const Blas& blas = scipy_blas();
         nb::gil_scoped_release unlocked;
-        candidate_model<T>(problem, as_span(chosen), slope.data(), bend.data(), blas, n_threads);
+        orthogonalise<T>(used, as_matrix(coordinates), as_matrix(candidates), blas, n_threads);
       },
-      "features"_a.noconvert(), "candidates"_a.noconvert(), "chosen"_a.noconvert(),
-      "gradient"_a.noconvert(), "curvature"_a.noconvert(), "overlap"_a.noconvert(),
-      "residual"_a.noconvert(), "slope"_a.noconvert(), "bend"_a.noconvert(), "n_threads"_a);
+      "columns"_a.noconvert(), "coordinates"_a.noconvert(), "candidates"_a.noconvert(),
+      "n_threads"_a);
 }
 
 }  // namespace
@@ -246,6 +221,41 @@ void bind_passes(nb::module_& m) {
   bind_row_passes<float>(m);
   bind_row_passes<double>(m);
 
+  m.def(
+      "factorise",
+      [](Array3<double> matrices, std::size_t columns, bool raise, Array1<bool> failed,
+         int n_threads) {
+        require(matrices.shape(1) == matrices.shape(2) && columns <= matrices.shape(1),
+                "matrices have the wrong shape");
+        require(failed.shape(0) == matrices.shape(0), "failed has the wrong length");
+        const Blas& blas = scipy_blas();
+        nb::gil_scoped_release unlocked;
+        factorise(matrices.shape(0), columns, matrices.shape(1), matrices.data(), raise,
+                  failed.data(), blas, n_threads);
+      },
+      "matrices"_a.noconvert(), "columns"_a, "raise"_a, "failed"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "candidate_model",
+      [](Array3<double> matrices, Array2<const double> slopes, Array2<const double> overlap,
+         Array2<const double> residual, Array2<double> slope, Array3<double> bend, int n_threads) {
+        const std::size_t count = slopes.shape(0), outputs = slopes.shape(1);
+        const std::size_t width = residual.shape(0) + count, served = matrices.shape(0);
+        require(served == outputs || served == 1, "one matrix, or one an output");
+        require(matrices.shape(1) == width && matrices.shape(2) == width,
+                "matrices have the wrong shape");
+        require(overlap.shape(0) == count && overlap.shape(1) == count,
+                "overlap has the wrong shape");
+        require(residual.shape(1) == outputs, "residual has the wrong shape");
+        require(slope.shape(0) == outputs && slope.shape(1) == count, "slope has the wrong shape");
+        require(bend.shape(0) == served && bend.shape(1) == count && bend.shape(2) == count,
+                "bend: wrong shape");
+        const CandidateSums sums{as_matrix(slopes), as_matrix(overlap), as_matrix(residual)};
+        const Blas& blas = scipy_blas();
+        nb::gil_scoped_release unlocked;
+        candidate_model(sums, served, matrices.data(), slope.data(), bend.data(), blas, n_threads);
+      },
+      "matrices"_a.noconvert(), "slopes"_a.noconvert(), "overlap"_a.noconvert(),
+      "residual"_a.noconvert(), "slope"_a.noconvert(), "bend"_a.noconvert(), "n_threads"_a);
   m.def(
       "precondition",
       [](Array3<const double> factors, Array2<const double> right, Array2<double> out,

@@ -39,7 +39,7 @@ void for_each_tile(RowIndices chosen, int n_threads, const Task& task) {
 template <class Sum, class T, std::size_t Blocks>
 void add_weighted_gram(const std::array<Matrix<const T>, Blocks>& blocks, RowIndices chosen,
                        Matrix<const T> curvature, std::size_t r, T least, const Blas& blas,
-                       std::vector<Sum>& gram) {
+                       Sum* gram) {
   std::size_t width = 0;
   for (const auto& block : blocks) width += block.columns;
   std::vector<Sum> tile(kRowsPerTile * width);
@@ -55,30 +55,18 @@ void add_weighted_gram(const std::array<Matrix<const T>, Blocks>& blocks, RowInd
       for (std::size_t j = 0; j < block.columns; ++j) *out++ = root * static_cast<Sum>(values[j]);
     }
     if (++filled == kRowsPerTile) {
-      blas.add_gram<Sum>(width, filled, tile.data(), width, gram.data());
+      blas.add_gram<Sum>(width, filled, tile.data(), width, gram);
       filled = 0;
     }
   }
-  blas.add_gram<Sum>(width, filled, tile.data(), width, gram.data());
+  blas.add_gram<Sum>(width, filled, tile.data(), width, gram);
 }
 
-// Calls fill(gram, matrix) to sum a Gram matrix and lay out what is to be factorised, and
-// factorises the leading part. Rounding error of the sums, relative to the largest, may exceed the
-// 1 on the diagonal: where the factorisation fails, the sums are taken again in double precision.
-// Where they are so large that even this fails, the diagonal is raised by as small a share of it as
-// makes up for the rounding error. What is factorised then curves a little more than the objective.
-template <class T, class Fill>
-void factorise(std::size_t columns, double* matrix, std::size_t stride, const Blas& blas,
-               const Fill& fill) {
-  fill(std::vector<T>(stride * stride, T(0)), matrix);
-  if (blas.cholesky(columns, matrix, stride)) return;
-  const auto lay_out = [&] { fill(std::vector<double>(stride * stride, 0.0), matrix); };
-  if constexpr (!std::is_same_v<T, double>) {
-    lay_out();
-    if (blas.cholesky(columns, matrix, stride)) return;
-  }
-  lay_out();
+// Factorises the leading part of a matrix, with its diagonal raised by as small a share of it as
+// makes up for the rounding error of its sums.
+void factorise_raised(std::size_t columns, double* matrix, std::size_t stride, const Blas& blas) {
   const std::vector<double> summed(matrix, matrix + columns * stride);
+  if (blas.cholesky(columns, matrix, stride)) return;
   bool finite = true;
   for (std::size_t i = 0; i < columns; ++i) {
     for (std::size_t j = 0; j <= i; ++j) finite = finite && std::isfinite(summed[i * stride + j]);
@@ -202,17 +190,17 @@ void curved_rows(const ScoredRows<T>& rows, Matrix<const T> moved, Matrix<T> out
 }
 
 template <class T>
-void hessian_product(const ScoredRows<T>& rows, Matrix<const T> features, RowIndices chosen,
+void hessian_product(const ScoredRows<T>& rows, Matrix<const T> columns, RowIndices chosen,
                      Matrix<const T> direction, double* out, const Blas& blas, int n_threads) {
-  const std::size_t columns = features.columns, k = direction.columns;
-  ChunkSums sums(chosen.size(), columns * k);
+  const std::size_t width = columns.columns, k = direction.columns;
+  ChunkSums sums(chosen.size(), width * k);
   for_each_tile(chosen, n_threads, [&](std::size_t chunk) {
-    return [&, chunk, tile = std::vector<T>(kRowsPerTile * columns),
+    return [&, chunk, tile = std::vector<T>(kRowsPerTile * width),
             moved = std::vector<T>(kRowsPerTile * k), curved = std::vector<T>(kRowsPerTile * k),
-            part = std::vector<T>(columns * k)](RowIndices some) mutable {
-      gather(features, some, tile);
-      blas.gemm<T>(false, false, some.size(), k, columns, T(1), tile.data(), columns,
-                   direction.data, direction.stride, T(0), moved.data(), k);
+            part = std::vector<T>(width * k)](RowIndices some) mutable {
+      gather(columns, some, tile);
+      blas.gemm<T>(false, false, some.size(), k, width, T(1), tile.data(), width, direction.data,
+                   direction.stride, T(0), moved.data(), k);
       std::visit(
           [&](const auto& judge) {
             for (std::size_t i = 0; i < some.size(); ++i) {
@@ -221,8 +209,8 @@ void hessian_product(const ScoredRows<T>& rows, Matrix<const T> features, RowInd
             }
           },
           rows.judge);
-      blas.gemm<T>(true, false, columns, k, some.size(), T(1), tile.data(), columns, curved.data(),
-                   k, T(0), part.data(), k);
+      blas.gemm<T>(true, false, width, k, some.size(), T(1), tile.data(), width, curved.data(), k,
+                   T(0), part.data(), k);
       sums.add(chunk, part);
     };
   });
@@ -230,30 +218,30 @@ void hessian_product(const ScoredRows<T>& rows, Matrix<const T> features, RowInd
 }
 
 template <class T>
-void scores(Matrix<const T> features, Matrix<const T> direction, Matrix<T> out, const Blas& blas,
+void scores(Matrix<const T> columns, Matrix<const T> direction, Matrix<T> out, const Blas& blas,
             int n_threads) {
-  for_each_chunk(features.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+  for_each_chunk(columns.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
     for (std::size_t first = begin; first < end; first += kRowsPerTile) {
       blas.gemm<T>(false, false, std::min(kRowsPerTile, end - first), direction.columns,
-                   features.columns, T(1), features.row(first), features.stride, direction.data,
+                   columns.columns, T(1), columns.row(first), columns.stride, direction.data,
                    direction.stride, T(0), out.row(first), out.stride);
     }
   });
 }
 
 template <class T>
-void transposed_product(Matrix<const T> features, RowIndices chosen, Matrix<const T> gradient,
+void transposed_product(Matrix<const T> columns, RowIndices chosen, Matrix<const T> gradient,
                         double* out, const Blas& blas, int n_threads) {
-  const std::size_t columns = features.columns, k = gradient.columns;
-  ChunkSums sums(chosen.size(), columns * k);
+  const std::size_t width = columns.columns, k = gradient.columns;
+  ChunkSums sums(chosen.size(), width * k);
   for_each_tile(chosen, n_threads, [&](std::size_t chunk) {
-    return [&, chunk, tile = std::vector<T>(kRowsPerTile * columns),
+    return [&, chunk, tile = std::vector<T>(kRowsPerTile * width),
             right = std::vector<T>(kRowsPerTile * k),
-            part = std::vector<T>(columns * k)](RowIndices some) mutable {
-      gather(features, some, tile);
+            part = std::vector<T>(width * k)](RowIndices some) mutable {
+      gather(columns, some, tile);
       gather(gradient, some, right);
-      blas.gemm<T>(true, false, columns, k, some.size(), T(1), tile.data(), columns, right.data(),
-                   k, T(0), part.data(), k);
+      blas.gemm<T>(true, false, width, k, some.size(), T(1), tile.data(), width, right.data(), k,
+                   T(0), part.data(), k);
       sums.add(chunk, part);
     };
   });
@@ -261,20 +249,34 @@ void transposed_product(Matrix<const T> features, RowIndices chosen, Matrix<cons
 }
 
 template <class T>
-void curvature_factors(Matrix<const T> features, RowIndices chosen, Matrix<const T> curvature,
-                       double cutoff, double* factors, const Blas& blas, int n_threads) {
-  const std::size_t columns = features.columns;
+void add_weighted_grams(Matrix<const T> columns, Matrix<const T> candidates, RowIndices chosen,
+                        Matrix<const T> curvature, std::span<const T> least, bool precise,
+                        double* matrices, const Blas& blas, int n_threads) {
+  const std::array blocks{columns, candidates};
+  const std::size_t width = columns.columns + candidates.columns, size = width * width;
   for_each_index(curvature.columns, n_threads, [&](std::size_t r) {
-    T largest = 0;
-    for (const auto row : chosen)
-      largest = std::max(largest, curvature.row(static_cast<std::size_t>(row))[r]);
-    const T least = static_cast<T>(cutoff) * largest;
-    double* own = factors + r * columns * columns;
-    factorise<T>(columns, own, columns, blas, [&](auto gram, double* factor) {
-      add_weighted_gram(std::array{features}, chosen, curvature, r, least, blas, gram);
-      std::copy(gram.begin(), gram.end(), factor);
-      for (std::size_t j = 0; j < columns; ++j) factor[j * columns + j] += 1.0;
-    });
+    double* matrix = matrices + r * size;
+    if (precise || std::is_same_v<T, double>) {
+      add_weighted_gram(blocks, chosen, curvature, r, least[r], blas, matrix);
+      return;
+    }
+    std::vector<T> gram(size, T(0));
+    add_weighted_gram(blocks, chosen, curvature, r, least[r], blas, gram.data());
+    for (std::size_t i = 0; i < size; ++i) matrix[i] += static_cast<double>(gram[i]);
+  });
+}
+
+void factorise(std::size_t count, std::size_t columns, std::size_t stride, double* matrices,
+               bool raise, bool* failed, const Blas& blas, int n_threads) {
+  for_each_index(count, n_threads, [&](std::size_t r) {
+    double* matrix = matrices + r * stride * stride;
+    for (std::size_t j = 0; j < columns; ++j) matrix[j * stride + j] += 1.0;
+    failed[r] = false;
+    if (raise) {
+      factorise_raised(columns, matrix, stride, blas);
+    } else {
+      failed[r] = !blas.cholesky(columns, matrix, stride);
+    }
   });
 }
 
@@ -292,43 +294,30 @@ void precondition(std::span<const double> factors, Matrix<const double> right, M
 }
 
 template <class T>
-void orthogonalise(Matrix<const T> features, Matrix<const T> coordinates, Matrix<T> columns,
+void orthogonalise(Matrix<const T> columns, Matrix<const T> coordinates, Matrix<T> candidates,
                    const Blas& blas, int n_threads) {
-  if (features.columns == 0) return;
-  for_each_chunk(features.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
+  if (columns.columns == 0) return;
+  for_each_chunk(columns.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
     for (std::size_t first = begin; first < end; first += kRowsPerTile) {
-      blas.gemm<T>(false, true, std::min(kRowsPerTile, end - first), columns.columns,
-                   features.columns, T(-1), features.row(first), features.stride, coordinates.data,
-                   coordinates.stride, T(1), columns.row(first), columns.stride);
+      blas.gemm<T>(false, true, std::min(kRowsPerTile, end - first), candidates.columns,
+                   columns.columns, T(-1), columns.row(first), columns.stride, coordinates.data,
+                   coordinates.stride, T(1), candidates.row(first), candidates.stride);
     }
   });
 }
 
-template <class T>
-void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, double* slope,
-                     double* bend, const Blas& blas, int n_threads) {
-  const std::size_t columns = problem.features.columns, count = problem.candidates.columns;
-  const std::size_t all = columns + count, k = problem.gradient.columns;
-  std::vector<double> slopes(count * k);
-  transposed_product(problem.candidates, chosen, problem.gradient, slopes.data(), blas, n_threads);
-
-  for_each_index(problem.curvature.columns, n_threads, [&](std::size_t r) {
-    // One Gram matrix of features and candidates side by side; eliminating the features leaves the
-    // model.
-    std::vector<double> matrix(all * all);
-    double *features_part = matrix.data(), *cross = matrix.data() + columns * all,
+void candidate_model(const CandidateSums& sums, std::size_t n_matrices, double* matrices,
+                     double* slope, double* bend, const Blas& blas, int n_threads) {
+  const std::size_t columns = sums.residual.rows, count = sums.overlap.rows;
+  const std::size_t all = columns + count, k = sums.residual.columns;
+  for_each_index(n_matrices, n_threads, [&](std::size_t r) {
+    double *factor = matrices + r * all * all, *cross = factor + columns * all,
            *own = cross + columns;
-    factorise<T>(columns, features_part, all, blas, [&](auto gram, double* filled) {
-      add_weighted_gram(std::array{problem.features, problem.candidates}, chosen, problem.curvature,
-                        r, T(0), blas, gram);
-      std::copy(gram.begin(), gram.end(), filled);
-      for (std::size_t j = 0; j < columns; ++j) filled[j * all + j] += 1.0;
-    });
     for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t j = 0; j <= i; ++j) own[i * all + j] += problem.overlap.row(i)[j];
+      for (std::size_t j = 0; j <= i; ++j) own[i * all + j] += sums.overlap.row(i)[j];
     }
 
-    blas.forward_solve(columns, count, features_part, all, cross, all);
+    blas.forward_solve(columns, count, factor, all, cross, all);
     blas.subtract_outer(count, columns, cross, own, all);
 
     for (std::size_t i = 0; i < count; ++i) {
@@ -336,13 +325,13 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
         bend[(r * count + i) * count + j] = bend[(r * count + j) * count + i] = own[i * all + j];
       }
     }
-    const bool serves_all = problem.curvature.columns == 1;
+    const bool serves_all = n_matrices == 1;
     std::vector<double> residual(columns);
     for (std::size_t output = serves_all ? 0 : r; output < (serves_all ? k : r + 1); ++output) {
-      for (std::size_t j = 0; j < columns; ++j) residual[j] = problem.residual.row(j)[output];
-      blas.forward_solve(columns, 1, features_part, all, residual.data(), columns);
+      for (std::size_t j = 0; j < columns; ++j) residual[j] = sums.residual.row(j)[output];
+      blas.forward_solve(columns, 1, factor, all, residual.data(), columns);
       for (std::size_t i = 0; i < count; ++i) {
-        double sum = slopes[i * k + output];
+        double sum = sums.slopes.row(i)[output];
         for (std::size_t j = 0; j < columns; ++j) sum -= cross[i * all + j] * residual[j];
         slope[output * count + i] = sum;
       }
@@ -350,21 +339,20 @@ void candidate_model(const CandidateProblem<T>& problem, RowIndices chosen, doub
   });
 }
 
-#define WIDEMARGIN_INSTANTIATE(T)                                                                \
-  template double derivatives<T>(const ScoredRows<T>&, Matrix<T>, Matrix<T>, bool*, int);        \
-  template double loss_value<T>(const ScoredRows<T>&, int);                                      \
-  template AlongStep along_step<T>(const ScoredRows<T>&, Matrix<const T>, double, int);          \
-  template void curved_rows<T>(const ScoredRows<T>&, Matrix<const T>, Matrix<T>, int);           \
-  template void hessian_product<T>(const ScoredRows<T>&, Matrix<const T>, RowIndices,            \
-                                   Matrix<const T>, double*, const Blas&, int);                  \
-  template void scores<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int);        \
-  template void transposed_product<T>(Matrix<const T>, RowIndices, Matrix<const T>, double*,     \
-                                      const Blas&, int);                                         \
-  template void curvature_factors<T>(Matrix<const T>, RowIndices, Matrix<const T>, double,       \
-                                     double*, const Blas&, int);                                 \
-  template void orthogonalise<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int); \
-  template void candidate_model<T>(const CandidateProblem<T>&, RowIndices, double*, double*,     \
-                                   const Blas&, int);
+#define WIDEMARGIN_INSTANTIATE(T)                                                            \
+  template double derivatives<T>(const ScoredRows<T>&, Matrix<T>, Matrix<T>, bool*, int);    \
+  template double loss_value<T>(const ScoredRows<T>&, int);                                  \
+  template AlongStep along_step<T>(const ScoredRows<T>&, Matrix<const T>, double, int);      \
+  template void curved_rows<T>(const ScoredRows<T>&, Matrix<const T>, Matrix<T>, int);       \
+  template void hessian_product<T>(const ScoredRows<T>&, Matrix<const T>, RowIndices,        \
+                                   Matrix<const T>, double*, const Blas&, int);              \
+  template void scores<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int);    \
+  template void transposed_product<T>(Matrix<const T>, RowIndices, Matrix<const T>, double*, \
+                                      const Blas&, int);                                     \
+  template void add_weighted_grams<T>(Matrix<const T>, Matrix<const T>, RowIndices,          \
+                                      Matrix<const T>, std::span<const T>, bool, double*,    \
+                                      const Blas&, int);                                     \
+  template void orthogonalise<T>(Matrix<const T>, Matrix<const T>, Matrix<T>, const Blas&, int);
 WIDEMARGIN_INSTANTIATE(float)
 WIDEMARGIN_INSTANTIATE(double)
 

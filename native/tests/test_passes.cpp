@@ -206,7 +206,7 @@ template <class T, class Loss>
 struct Problem {
   Shape shape;
   Loss loss;
-  Padded<T> features, scores, direction, moved;
+  Padded<T> columns, scores, direction, moved;
   std::vector<T> weights;
   std::vector<std::int32_t> labels;
   std::vector<std::int8_t> signs;
@@ -215,7 +215,7 @@ struct Problem {
   Problem(const Loss& a_loss, const Shape& a_shape, Random random)
       : shape(a_shape),
         loss(a_loss),
-        features(shape.rows, shape.columns, 3, random, -1, 1),
+        columns(shape.rows, shape.columns, 3, random, -1, 1),
         scores(shape.rows, shape.outputs, 2, random, -1.5, 1.5),
         direction(shape.columns, shape.outputs, 1, random, -1, 1),
         moved(shape.rows, shape.outputs, 4, random, -1, 1),
@@ -428,7 +428,7 @@ TEST("hessian_product: Z' W H Z V over the chosen rows") {
       const Case where(std::to_string(chosen.size()) + " chosen");
       const Numbers got = same_for_all_threads([&](int n_threads) {
         Numbers out(columns * k, std::numeric_limits<double>::quiet_NaN());
-        hessian_product(problem.scored(), problem.features.view(), RowIndices(chosen),
+        hessian_product(problem.scored(), problem.columns.view(), RowIndices(chosen),
                         problem.direction.view(), out.data(), reference_blas(), n_threads);
         return out;
       });
@@ -439,7 +439,7 @@ TEST("hessian_product: Z' W H Z V over the chosen rows") {
         for (std::size_t c = 0; c < k; ++c) {
           u[c] = 0.0;
           for (std::size_t j = 0; j < columns; ++j) {
-            u[c] += problem.features(i, j) * problem.direction(j, c);
+            u[c] += problem.columns(i, j) * problem.direction(j, c);
           }
         }
         const Numbers f = widened(problem.scores.view(), i);
@@ -447,7 +447,7 @@ TEST("hessian_product: Z' W H Z V over the chosen rows") {
         for (std::size_t c = 0; c < k; ++c) {
           scale += problem.weight(i) * std::fabs(d[c]);
           for (std::size_t j = 0; j < columns; ++j) {
-            expected[j * k + c] += problem.weight(i) * problem.features(i, j) * d[c];
+            expected[j * k + c] += problem.weight(i) * problem.columns(i, j) * d[c];
           }
         }
       }
@@ -462,7 +462,7 @@ TEST("scores: Z V") {
     const std::size_t n = problem.shape.rows, k = problem.shape.outputs;
     const Numbers got = same_for_all_threads([&](int n_threads) {
       Padded<T> out(n, k, 2);
-      scores<T>(problem.features.view(), problem.direction.view(), out.view(), reference_blas(),
+      scores<T>(problem.columns.view(), problem.direction.view(), out.view(), reference_blas(),
                 n_threads);
       CHECK(out.padding_intact());
       return out.entries();
@@ -472,7 +472,7 @@ TEST("scores: Z V") {
       for (std::size_t c = 0; c < k; ++c) {
         double sum = 0.0;
         for (std::size_t j = 0; j < problem.shape.columns; ++j) {
-          sum += problem.features(i, j) * problem.direction(j, c);
+          sum += problem.columns(i, j) * problem.direction(j, c);
         }
         expected.push_back(sum);
       }
@@ -489,7 +489,7 @@ TEST("transposed_product: Z' G over the chosen rows") {
       const Case where(std::to_string(chosen.size()) + " chosen");
       const Numbers got = same_for_all_threads([&](int n_threads) {
         Numbers out(columns * k, std::numeric_limits<double>::quiet_NaN());
-        transposed_product<T>(problem.features.view(), chosen, problem.moved.view(), out.data(),
+        transposed_product<T>(problem.columns.view(), chosen, problem.moved.view(), out.data(),
                               reference_blas(), n_threads);
         return out;
       });
@@ -498,7 +498,7 @@ TEST("transposed_product: Z' G over the chosen rows") {
         const auto i = static_cast<std::size_t>(index);
         for (std::size_t j = 0; j < columns; ++j) {
           for (std::size_t c = 0; c < k; ++c) {
-            expected[j * k + c] += problem.features(i, j) * problem.moved(i, c);
+            expected[j * k + c] += problem.columns(i, j) * problem.moved(i, c);
           }
         }
       }
@@ -514,6 +514,71 @@ Padded<T> random_curvature(std::size_t rows, std::size_t outputs) {
   Padded<T> curvature(rows, outputs, 2, random, 0.0, 2.0);
   for (std::size_t i = 0; i < rows; i += 4) curvature(i, i % outputs) = 0;
   return curvature;
+}
+
+// What is asked of candidate columns, all rows in one block.
+template <class T>
+struct CandidateProblem {
+  Matrix<const T> columns;
+  Matrix<const T> candidates;
+  Matrix<const T> gradient;
+  Matrix<const T> curvature;
+  Matrix<const double> overlap;
+  Matrix<const double> residual;
+};
+
+// The matrices of `add_weighted_grams` over two blocks of rows, factorised: sums that fail in
+// single precision are taken again in double.
+template <class T>
+Numbers factorised(Matrix<const T> columns, Matrix<const T> candidates, const Indices& chosen,
+                   Matrix<const T> curvature, const std::vector<T>& least, int n_threads) {
+  const std::size_t width = columns.columns + candidates.columns, k = curvature.columns;
+  const auto half = static_cast<std::ptrdiff_t>(chosen.size() / 2);
+  const Indices blocks[] = {{chosen.begin(), chosen.begin() + half},
+                            {chosen.begin() + half, chosen.end()}};
+  for (const bool precise : {false, true}) {
+    Numbers matrices(k * width * width, 0.0);
+    for (const Indices& block : blocks) {
+      add_weighted_grams<T>(columns, candidates, block, curvature, least, precise, matrices.data(),
+                            reference_blas(), n_threads);
+    }
+    const bool last = precise || std::is_same_v<T, double>;
+    const auto failed = std::make_unique<bool[]>(k);
+    factorise(k, columns.columns, width, matrices.data(), last, failed.get(), reference_blas(),
+              n_threads);
+    if (std::none_of(failed.get(), failed.get() + k, [](bool one) { return one; })) return matrices;
+  }
+  return {};
+}
+
+template <class T>
+void curvature_factors(Matrix<const T> columns, const Indices& chosen, Matrix<const T> curvature,
+                       double cutoff, double* factors, int n_threads) {
+  std::vector<T> least(curvature.columns, T(0));
+  for (const std::int32_t index : chosen) {
+    const T* row = curvature.row(static_cast<std::size_t>(index));
+    for (std::size_t r = 0; r < least.size(); ++r) least[r] = std::max(least[r], row[r]);
+  }
+  for (T& entry : least) entry *= static_cast<T>(cutoff);
+  const Matrix<const T> none{columns.data, columns.rows, 0, columns.stride};
+  const Numbers found = factorised<T>(columns, none, chosen, curvature, least, n_threads);
+  std::copy(found.begin(), found.end(), factors);
+}
+
+template <class T>
+void candidate_model(const CandidateProblem<T>& problem, const Indices& chosen, double* slope,
+                     double* bend, int n_threads) {
+  const std::size_t count = problem.candidates.columns, k = problem.gradient.columns;
+  Numbers slopes(count * k);
+  transposed_product<T>(problem.candidates, chosen, problem.gradient, slopes.data(),
+                        reference_blas(), n_threads);
+  const std::vector<T> least(problem.curvature.columns, T(0));
+  Numbers matrices = factorised<T>(problem.columns, problem.candidates, chosen, problem.curvature,
+                                   least, n_threads);
+  const CandidateSums sums{contiguous<const double>(slopes.data(), count, k), problem.overlap,
+                           problem.residual};
+  widemargin::candidate_model(sums, problem.curvature.columns, matrices.data(), slope, bend,
+                              reference_blas(), n_threads);
 }
 
 // Checks that (I + Z' diag(h) Z) solution = right for output r.
@@ -533,8 +598,8 @@ void check_solves(const Problem& problem, const Indices& chosen, const Padded<T>
     const double h = curvature(i, r);
     if (h <= cutoff * largest) continue;
     double along = 0.0;
-    for (std::size_t j = 0; j < columns; ++j) along += problem.features(i, j) * solution(j, column);
-    for (std::size_t j = 0; j < columns; ++j) product[j] += h * problem.features(i, j) * along;
+    for (std::size_t j = 0; j < columns; ++j) along += problem.columns(i, j) * solution(j, column);
+    for (std::size_t j = 0; j < columns; ++j) product[j] += h * problem.columns(i, j) * along;
     scale += h;
   }
   for (std::size_t j = 0; j < columns; ++j) {
@@ -555,8 +620,8 @@ TEST("curvature_factors and precondition solve with I + Z' H Z, an H for each ou
                          std::to_string(cutoff));
         const Numbers factors = same_for_all_threads([&](int n_threads) {
           Numbers out(k * columns * columns, std::numeric_limits<double>::quiet_NaN());
-          curvature_factors<T>(problem.features.view(), chosen, curvature.view(), cutoff,
-                               out.data(), reference_blas(), n_threads);
+          curvature_factors<T>(problem.columns.view(), chosen, curvature.view(), cutoff, out.data(),
+                               n_threads);
           return out;
         });
         Padded<double> solution(columns, k, 2);
@@ -578,8 +643,8 @@ TEST("precondition: a single factor serves all columns") {
   const Padded<double> curvature = random_curvature<double>(300, 1);
   const Indices chosen = problem.all_rows();
   Numbers factor(36);
-  curvature_factors<double>(problem.features.view(), chosen, curvature.view(), 0.0, factor.data(),
-                            reference_blas(), 2);
+  curvature_factors<double>(problem.columns.view(), chosen, curvature.view(), 0.0, factor.data(),
+                            2);
   Random random(12);
   const Padded<double> right(6, 4, 0, random, -1, 1);
   Padded<double> solution(6, 4, 0);
@@ -601,11 +666,10 @@ TEST("a large curvature on fewer rows than columns is factorised in float as in 
     const std::vector<float> curvature(20, h);
     const Matrix<const float> column = contiguous(curvature.data(), 20, 1);
     Numbers factor(40 * 40), slope(3), bend(9);
-    curvature_factors<float>(problem.features.view(), chosen, column, 0.01, factor.data(),
-                             reference_blas(), 1);
-    candidate_model<float>({problem.features.view(), candidates.view(), problem.moved.view(),
-                            column, contiguous(overlap.data(), 3, 3), residual.view()},
-                           chosen, slope.data(), bend.data(), reference_blas(), 1);
+    curvature_factors<float>(problem.columns.view(), chosen, column, 0.01, factor.data(), 1);
+    candidate_model<float>({problem.columns.view(), candidates.view(), problem.moved.view(), column,
+                            contiguous(overlap.data(), 3, 3), residual.view()},
+                           chosen, slope.data(), bend.data(), 1);
     for (const double entry : joined({factor, slope, bend})) CHECK(std::isfinite(entry));
   }
 }
@@ -620,7 +684,7 @@ TEST("a curvature that leaves nothing of the 1 on the diagonal is factorised all
       drawn(i, j) = (1.0 + static_cast<double>(j)) * drawn(i, 0) + 1e-9 * drawn(i, j);
     }
   }
-  const Padded<double>& features = drawn;
+  const Padded<double>& used = drawn;
   const Padded<double> candidates(rows, 2, 0, random, -1, 1), gradient(rows, 1, 0, random, -1, 1);
   const Padded<double> residual(columns, 1, 0, random, -1, 1);
   const Numbers overlap = {1, 0, 0, 1};
@@ -634,11 +698,10 @@ TEST("a curvature that leaves nothing of the 1 on the diagonal is factorised all
     const Numbers curvature(rows, h);
     const Matrix<const double> column = contiguous(curvature.data(), rows, 1);
     Numbers factor(columns * columns), slope(2), bend(4);
-    curvature_factors<double>(features.view(), chosen, column, 0.01, factor.data(),
-                              reference_blas(), 1);
-    candidate_model<double>({features.view(), candidates.view(), gradient.view(), column,
+    curvature_factors<double>(used.view(), chosen, column, 0.01, factor.data(), 1);
+    candidate_model<double>({used.view(), candidates.view(), gradient.view(), column,
                              contiguous(overlap.data(), 2, 2), residual.view()},
-                            chosen, slope.data(), bend.data(), reference_blas(), 1);
+                            chosen, slope.data(), bend.data(), 1);
     for (const double entry : joined({factor, slope, bend})) CHECK(std::isfinite(entry));
     // The factor is that of a matrix near the one that was meant.
     for (std::size_t j = 0; j < columns; ++j) {
@@ -646,7 +709,7 @@ TEST("a curvature that leaves nothing of the 1 on the diagonal is factorised all
       for (std::size_t i = 0; i <= j; ++i) {
         squared += factor[j * columns + i] * factor[j * columns + i];
       }
-      for (std::size_t i = 0; i < rows; ++i) meant += h * features(i, j) * features(i, j);
+      for (std::size_t i = 0; i < rows; ++i) meant += h * used(i, j) * used(i, j);
       CHECK_NEAR(squared / meant, 1.0, 1e-9);
     }
   }
@@ -661,8 +724,8 @@ TEST("curvature_factors says so where the curvature is no number") {
     Numbers factors(4 * 36);
     std::string message;
     try {
-      curvature_factors<double>(problem.features.view(), chosen, std::as_const(curvature).view(),
-                                0.01, factors.data(), reference_blas(), n_threads);
+      curvature_factors<double>(problem.columns.view(), chosen, std::as_const(curvature).view(),
+                                0.01, factors.data(), n_threads);
     } catch (const std::runtime_error& error) {
       message = error.what();
     }
@@ -670,7 +733,7 @@ TEST("curvature_factors says so where the curvature is no number") {
   }
 }
 
-TEST("orthogonalise: takes what the features express out of new columns") {
+TEST("orthogonalise: takes what the columns before express out of new columns") {
   for_each_plain_problem([](const auto& problem) {
     using T = NumberType<decltype(problem)>;
     constexpr std::size_t fresh = 3;
@@ -680,11 +743,11 @@ TEST("orthogonalise: takes what the features express out of new columns") {
       Random random(14);
       const Padded<T> coordinates(fresh, columns, columns == 0 ? 0 : 1, random, -1, 1);
       const Padded<T> before(n, fresh, 2, random, -1, 1);
-      Matrix<const T> features = problem.features.view();
-      features.columns = columns;
+      Matrix<const T> used = problem.columns.view();
+      used.columns = columns;
       const Numbers got = same_for_all_threads([&](int n_threads) {
         Padded<T> out = before;
-        orthogonalise<T>(features, coordinates.view(), out.view(), reference_blas(), n_threads);
+        orthogonalise<T>(used, coordinates.view(), out.view(), reference_blas(), n_threads);
         CHECK(out.padding_intact());
         return out.entries();
       });
@@ -693,7 +756,7 @@ TEST("orthogonalise: takes what the features express out of new columns") {
         for (std::size_t j = 0; j < fresh; ++j) {
           double rest = before(i, j);
           for (std::size_t c = 0; c < columns; ++c) {
-            rest -= problem.features(i, c) * coordinates(j, c);
+            rest -= problem.columns(i, c) * coordinates(j, c);
           }
           expected.push_back(rest);
         }
@@ -740,11 +803,11 @@ Numbers weighted_products(Matrix<const T> left, Matrix<const T> right, const Ind
 template <class T>
 Numbers naive_candidate_model(const CandidateProblem<T>& problem, const Indices& chosen,
                               const Padded<T>& curvature, std::size_t r) {
-  const std::size_t columns = problem.features.columns, count = problem.candidates.columns;
-  Numbers inner = weighted_products(problem.features, problem.features, chosen, curvature, r);
+  const std::size_t columns = problem.columns.columns, count = problem.candidates.columns;
+  Numbers inner = weighted_products(problem.columns, problem.columns, chosen, curvature, r);
   for (std::size_t j = 0; j < columns; ++j) inner[j * columns + j] += 1.0;
   const Numbers cross =
-      weighted_products(problem.features, problem.candidates, chosen, curvature, r);
+      weighted_products(problem.columns, problem.candidates, chosen, curvature, r);
   Numbers bend = weighted_products(problem.candidates, problem.candidates, chosen, curvature, r);
   const Numbers solution = solved(inner, cross, columns, count);
   Numbers slope(count, 0.0);
@@ -767,7 +830,7 @@ Numbers naive_candidate_model(const CandidateProblem<T>& problem, const Indices&
   return joined({slope, bend});
 }
 
-TEST("candidate_model: slope and curvature of candidates, the features solved for") {
+TEST("candidate_model: slope and curvature of candidates, the columns solved for") {
   for_each_plain_problem([](const auto& problem) {
     using T = NumberType<decltype(problem)>;
     constexpr std::size_t count = 4;
@@ -782,11 +845,11 @@ TEST("candidate_model: slope and curvature of candidates, the features solved fo
     }
     const Padded<double> residual(problem.shape.columns, k, 3, random, -1, 1);
     for (const std::size_t columns : {std::size_t{0}, problem.shape.columns}) {
-      Matrix<const T> features = problem.features.view();
-      features.columns = columns;
+      Matrix<const T> used = problem.columns.view();
+      used.columns = columns;
       Matrix<const double> left = residual.view();
       left.rows = columns;
-      const CandidateProblem<T> question{features,
+      const CandidateProblem<T> question{used,
                                          candidates.view(),
                                          problem.moved.view(),
                                          curvature.view(),
@@ -799,8 +862,7 @@ TEST("candidate_model: slope and curvature of candidates, the features solved fo
         same_for_all_threads([&](int n_threads) {
           slope.assign(slope.size(), std::numeric_limits<double>::quiet_NaN());
           bend.assign(bend.size(), std::numeric_limits<double>::quiet_NaN());
-          candidate_model<T>(question, chosen, slope.data(), bend.data(), reference_blas(),
-                             n_threads);
+          candidate_model<T>(question, chosen, slope.data(), bend.data(), n_threads);
           return joined({slope, bend});
         });
         for (std::size_t r = 0; r < k; ++r) {
@@ -832,9 +894,9 @@ TEST("candidate_model: a single column of curvature serves all outputs") {
   const Numbers overlap = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   const auto ask = [&](Matrix<const double> curvature) {
     Numbers slope(k * count), bend(curvature.columns * count * count);
-    candidate_model<double>({problem.features.view(), candidates.view(), problem.moved.view(),
+    candidate_model<double>({problem.columns.view(), candidates.view(), problem.moved.view(),
                              curvature, contiguous(overlap.data(), count, count), residual.view()},
-                            problem.all_rows(), slope.data(), bend.data(), reference_blas(), 2);
+                            problem.all_rows(), slope.data(), bend.data(), 2);
     return joined({slope, bend});
   };
   const Numbers alone = ask(one.view()), each = ask(std::as_const(repeated).view());

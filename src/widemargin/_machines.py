@@ -1,18 +1,21 @@
-"""Grown machines: what a fit leaves once the columns of its basis are let go."""
+"""Grown machines: how one is put together and grown, and what it leaves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin.basis import BasisColumns
-from widemargin.kernels import Rows
+from widemargin.kernels import Kernel, Rows
 from widemargin.losses import Loss
-from widemargin.solvers.greedy import GreedyState
+from widemargin.objectives import BasisObjective
+from widemargin.solvers.greedy import GreedyNewton, GreedyState
+from widemargin.solvers.progress import Progress
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -40,23 +43,111 @@ class Grown:
     stop_reason: str
 
     @classmethod
-    def of(cls, basis: BasisColumns, state: GreedyState) -> Grown:
+    def of(cls, objective: BasisObjective, state: GreedyState) -> Grown:
         """Keep what predicts, and the record of the way."""
+        sizes = state.history["n_basis"]
         # A start without vectors is no stage of its own, unless none were to be had.
-        stages = [stage for stage in state.stages if stage.n_basis] or state.stages
+        kept = np.flatnonzero(sizes) if any(sizes) else np.arange(len(sizes))
+        names = ("n_basis", "objective", "seconds", "gradient")
         return cls(
-            indices=basis.indices,
-            vectors=basis.vectors,
-            expansions=[basis.expansion(stage.coefficients) for stage in stages],
-            history={
-                "n_basis": np.array([stage.n_basis for stage in stages]),
-                "objective": np.array([stage.objective for stage in stages]),
-                "seconds": np.array([stage.seconds for stage in stages]),
-                "gradient": np.array([stage.gradient for stage in stages]),
-            },
+            indices=objective.basis.indices,
+            vectors=objective.basis.vectors,
+            expansions=[objective.expansion(state.stages[stage]) for stage in kept],
+            history={name: np.array(state.history[name])[kept] for name in names},
             n_iter=state.n_iter,
             stop_reason=state.stopped_because,
         )
+
+    def pack(self) -> dict[str, Any]:
+        """Return it as what model files hold."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any]) -> Grown:
+        """Return what was packed."""
+        return cls(**packed)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A greedy fit of one problem: solver, objective and state, put together.
+
+    Attributes
+    ----------
+    solver : GreedyNewton
+    objective : BasisObjective
+    state : GreedyState
+    """
+
+    solver: GreedyNewton
+    objective: BasisObjective
+    state: GreedyState
+
+    @classmethod
+    def begin(
+        cls,
+        solver: GreedyNewton,
+        objective: BasisObjective,
+        rng: np.random.RandomState,
+        warm: Callable[[BasisColumns], Array | None] = lambda basis: None,
+    ) -> Self:
+        """Begin to grow; ``warm`` may put vectors into the basis and return their coefficients."""
+        start = warm(objective.basis)
+        return cls(solver, objective, solver.init(objective, rng, start))
+
+    @classmethod
+    def resume(
+        cls, solver: GreedyNewton, objective: BasisObjective, packed: dict[str, Any]
+    ) -> Self:
+        """Go on from a state that was packed."""
+        return cls(solver, objective, GreedyState.unpack(packed, objective))
+
+    def run(self, progress: Progress) -> None:
+        """Grow until there is a reason to stop."""
+        self.solver.solve(self.objective, self.state, progress)
+
+    def so_far(self) -> Grown:
+        """Return the machine as it is after the last round."""
+        return Grown.of(self.objective, self.state)
+
+    def finish(self) -> tuple[Grown, GreedyState]:
+        """Return the machine with coefficients solved for exactly, and the state at that end."""
+        ended = self.solver.finish(self.objective, self.state)
+        return Grown.of(self.objective, ended), ended
+
+
+def objective_of(
+    problem: Problem,
+    kernel: Kernel,
+    rows: Rows,
+    weights: Array,
+    *,
+    fit_intercept: bool,
+    max_basis: int,
+    n_threads: int,
+) -> BasisObjective:
+    """Return the objective of a basis that is to be grown, which has no vectors yet.
+
+    Parameters
+    ----------
+    problem : Problem
+    kernel : Kernel
+    rows : array or CSR matrix of shape (n_rows, n_features)
+    weights : ndarray of shape (n_rows,)
+        C times the weight of each row.
+    fit_intercept : bool
+    max_basis : int
+    n_threads : int
+    """
+    basis = BasisColumns(
+        kernel,
+        rows,
+        fit_intercept=fit_intercept,
+        max_basis=max_basis,
+        n_threads=n_threads,
+        counted=weights > 0,
+    )
+    return BasisObjective(problem.loss, problem.targets, weights, problem.n_outputs, basis)
 
 
 def two_as_one(coef: Array, intercept: Array) -> tuple[Array, Array]:

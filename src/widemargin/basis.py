@@ -15,8 +15,8 @@ lengths, but by being equal.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -26,7 +26,9 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from widemargin import _native
+from widemargin.candidates import Candidates
 from widemargin.kernels import Kernel, Precomputed, Rows, computes_densely
+from widemargin.row_blocks import BLOCK_ROWS, cut, some_rows
 
 Array: TypeAlias = npt.NDArray[Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -39,9 +41,6 @@ _INDEFINITE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
 # Of a column, in lengths of a row; more would let a vector whose length all but cancels explain
 # much at no cost.
 _LARGEST_ENTRY = 1.5
-_NEAR_DUPLICATE = 1e-4  # the same, for candidates that join in one round
-# Gains that differ by less than this share are equal, but for rounding error of the columns.
-_NEAR_TIE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-6}
 _FIRST_CAPACITY = 64
 _PRECISE_ROWS = 2048  # fewer rows have columns of their own precision from the start
 _REFINED_AT_ONCE = 4096  # rows
@@ -49,57 +48,6 @@ _REFINED_AT_ONCE = 4096  # rows
 _LARGEST_SINGLE = 1e25
 # The same for double precision, where sums of them are squared too.
 _LARGEST_DOUBLE = 1e200
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Vectors that could join the basis, orthonormalised against it.
-
-    Attributes
-    ----------
-    indices : ndarray of shape (n_candidates,)
-        Their row numbers; -1 for vectors that are no training rows.
-    vectors : array or CSR matrix of shape (n_candidates, n_features)
-    columns : ndarray of shape (n_rows, n_candidates)
-    coordinates : ndarray of shape (n_candidates, n_columns)
-        Of each in the columns that the basis has, float64.
-    length : ndarray of shape (n_candidates,)
-        Of the part that the basis does not express.
-    signs : ndarray of shape (n_candidates,)
-        1; -1 where the squared length of that part is negative; 0 where it is too small for its
-        kernel values, so that ``length`` is more.
-    overlap : ndarray of shape (n_candidates, n_candidates)
-        Inner products of these parts, each scaled to length 1. A candidate of another sign than 1
-        has 1 with all others, as if it were a duplicate: it joins alone.
-    """
-
-    indices: Indices
-    vectors: Rows
-    columns: Array
-    coordinates: Array
-    length: Array
-    signs: Array
-    overlap: Array
-
-    def __len__(self) -> int:
-        return len(self.length)
-
-    @property
-    def near_tie(self) -> float:
-        """Share of a gain that rounding error of the columns can make or unmake."""
-        return _NEAR_TIE[self.columns.dtype]
-
-    def take(self, positions: Indices) -> Candidates:
-        """Return some of the candidates."""
-        return Candidates(
-            self.indices[positions],
-            self.vectors[positions],
-            np.ascontiguousarray(self.columns[:, positions]),
-            self.coordinates[positions],
-            self.length[positions],
-            self.signs[positions],
-            self.overlap[np.ix_(positions, positions)],
-        )
 
 
 class BasisColumns:
@@ -117,6 +65,13 @@ class BasisColumns:
     n_threads : int
     counted : ndarray of bool of shape (n_rows,), default=None
         Rows that have weight, all if None. The others have columns too, but no say in them.
+    block_rows : int, default=BLOCK_ROWS
+        Rows that are worked on together. Another number changes results by rounding error.
+
+    Attributes
+    ----------
+    columns : list of ndarray of shape (n_rows, capacity)
+        The columns, for each block of rows; the first ``n_columns`` of them are in use.
 
     Notes
     -----
@@ -134,13 +89,12 @@ class BasisColumns:
         max_basis: int,
         n_threads: int,
         counted: npt.NDArray[np.bool_] | None = None,
+        block_rows: int = BLOCK_ROWS,
     ) -> None:
         self.kernel = kernel
         self.rows = rows
         self.n_threads = n_threads
-        self._counted: slice | Indices = slice(None)  # which takes no copies
-        if counted is not None and not counted.all():
-            self._counted = np.flatnonzero(counted)
+        self._counted = None if counted is None or counted.all() else counted
         self.n_constant = int(fit_intercept)
         self.n_columns = self.n_constant
         self.indices: Indices = np.empty(0, dtype=np.intp)
@@ -158,27 +112,48 @@ class BasisColumns:
         self._unmeasured: set[bytes] = set()  # rows of the vectors of the sign 0
         roughly = rows.shape[0] > _PRECISE_ROWS and not large
         dtype = np.float32 if roughly else self._precision
-        self.features = np.empty((rows.shape[0], self.n_constant + capacity), dtype=dtype)
-        self.features[:, : self.n_constant] = 1.0
+        self._block_rows = block_rows
+        self._blocks = [some_rows(rows, block) for block in cut(rows.shape[0], block_rows)]
+        width = self.n_constant + capacity
+        self.columns = [np.empty((block.shape[0], width), dtype=dtype) for block in self._blocks]
+        for block in self.columns:
+            block[:, : self.n_constant] = 1.0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the columns."""
+        dtype: np.dtype[Any] = self.columns[0].dtype
+        return dtype
 
     @property
     def n_basis(self) -> int:
         """Number of vectors."""
         return self.n_columns - self.n_constant
 
+    def _lengths(self) -> Array:
+        """Return the squared lengths of the rows that count."""
+        return self.diagonal if self._counted is None else self.diagonal[self._counted]
+
+    def _counted_blocks(self, blocks: list[Array]) -> Iterator[tuple[Array, Any]]:
+        """Yield blocks with the rows in each that count, but for those that have none."""
+        for block, some in zip(blocks, cut(len(self.diagonal), self._block_rows), strict=True):
+            counted = slice(None) if self._counted is None else self._counted[some]
+            if self._counted is None or self._counted[some].any():
+                yield block, counted
+
     @property
     def sees_one_row(self) -> bool:
         """Whether all rows are the same to the kernel, as far as the first vector can tell."""
         if self.n_basis != 1:
             return self.n_basis == 0
-        column = self.features[self._counted, self.n_constant]
-        return bool(np.ptp(column) <= 1e-6 * np.abs(column).max())
+        first = [block[some, self.n_constant] for block, some in self._counted_blocks(self.columns)]
+        high, low = max(column.max() for column in first), min(column.min() for column in first)
+        return bool(high - low <= 1e-6 * max(abs(high), abs(low)))
 
     @property
     def takes_no_row(self) -> bool:
         """Whether no row can be a vector, as it has no length in a kernel that need not be zero."""
-        lengths = self.diagonal[self._counted]
-        return not (self.n_basis or self.kernel.is_positive or lengths.any())
+        return not (self.n_basis or self.kernel.is_positive or self._lengths().any())
 
     @property
     def vectors(self) -> Rows:
@@ -241,8 +216,8 @@ class BasisColumns:
                 )
         return kept
 
-    def append(self, candidates: Candidates) -> Array:
-        """Take all of the candidates into the basis; return their columns.
+    def append(self, candidates: Candidates) -> list[Array]:
+        """Take all of the candidates into the basis; return their columns, a block each.
 
         Their overlap must be positive definite, as that of a single one is, and of those that
         ``choose_jointly`` chooses.
@@ -255,12 +230,12 @@ class BasisColumns:
             candidates.coordinates[:, self.n_constant :] * self._signs
         )
         self._factor[row : row + count, row : row + count] = candidates.length[:, None] * among
-        turn = _solve(among, np.eye(count)).T.astype(self.features.dtype)
-        columns: Array = candidates.columns @ turn
-        self.features[:, self.n_columns : self.n_columns + count] = columns
+        turn = _solve(among, np.eye(count)).T.astype(self.dtype)
+        columns = [block @ turn for block in candidates.columns]
+        for block, added in zip(self.columns, columns, strict=True):
+            block[:, self.n_columns : self.n_columns + count] = added
         self._signs = np.append(self._signs, candidates.signs)
-        if not candidates.signs.all():
-            self._note_unmeasured(candidates)
+        self._note_unmeasured(candidates.vectors, candidates.signs)
         self.indices = np.append(self.indices, candidates.indices)
         self._vectors.append(candidates.vectors)
         self.n_columns += count
@@ -268,15 +243,18 @@ class BasisColumns:
 
     def refined(self) -> BasisColumns:
         """Return the same basis, not to be grown, with columns as precise as kernel values."""
-        if self.features.dtype == self._precision:
+        if self.dtype == self._precision:
             return self
         precise = copy(self)
-        precise.features = np.ones((self.rows.shape[0], self.n_columns), dtype=self._precision)
+        precise.columns = []
         factor = self._factor[: self.n_basis, : self.n_basis]
-        for start in range(0, self.rows.shape[0], _REFINED_AT_ONCE):
-            some = slice(start, start + _REFINED_AT_ONCE)
-            values = self._values(self.rows[some], self.vectors, self._precision)
-            precise.features[some, self.n_constant :] = _solve(factor, values.T).T
+        for rows in self._blocks:
+            columns = np.ones((rows.shape[0], self.n_columns), dtype=self._precision)
+            for start in range(0, rows.shape[0], _REFINED_AT_ONCE):
+                some = slice(start, start + _REFINED_AT_ONCE)
+                values = self._values(rows[some], self.vectors, self._precision)
+                columns[some, self.n_constant :] = _solve(factor, values.T).T
+            precise.columns.append(columns)
         return precise
 
     def expansion(self, coefficients: Array) -> tuple[Array, Array]:
@@ -331,11 +309,12 @@ class BasisColumns:
                 fresh &= [each not in self._unmeasured for each in _row_bytes(rows)]
         return coordinates, outside, fresh
 
-    def _note_unmeasured(self, candidates: Candidates) -> None:
+    def _note_unmeasured(self, vectors: Rows, signs: Array) -> None:
         """Remember the vectors of the sign 0, so that their copies are known."""
-        unmeasured = candidates.vectors[candidates.signs == 0]
-        of_matrix = isinstance(self.kernel, Precomputed)
-        self._unmeasured.update(_row_bytes(self.rows[unmeasured] if of_matrix else unmeasured))
+        if not signs.all():
+            unmeasured = vectors[signs == 0]
+            of_matrix = isinstance(self.kernel, Precomputed)
+            self._unmeasured.update(_row_bytes(self.rows[unmeasured] if of_matrix else unmeasured))
 
     def _column_signs(self) -> Array:
         return np.concatenate([np.ones(self.n_constant), self._signs])
@@ -343,17 +322,21 @@ class BasisColumns:
     def _orthonormalise(
         self, indices: Indices, vectors: Rows, left: Rows, coordinates: Array, outside: Array
     ) -> Candidates:
-        dtype = self.features.dtype
         length, signs = np.sqrt(np.abs(outside)), np.where(outside < 0, -1.0, 1.0)
-        values = self._values(self.rows, vectors, dtype)
-        columns = (values / length.astype(values.dtype)).astype(dtype, copy=False)
         signed = coordinates * self._column_signs()
-        _native.orthogonalise(
-            self.features, (signed / length[:, None]).astype(dtype), columns, self.n_threads
-        )
+        columns, kernel_values = [], []
+        scaled = (signed / length[:, None]).astype(self.dtype)
+        for rows, before in zip(self._blocks, self.columns, strict=True):
+            values = self._values(rows, vectors, self.dtype)
+            block = (values / length.astype(values.dtype)).astype(self.dtype, copy=False)
+            _native.orthogonalise(before, scaled, block, self.n_threads)
+            columns.append(block)
+            if not self.kernel.is_positive:
+                kernel_values.append(values)
         if not self.kernel.is_positive:
-            excess = self._excess(values, columns)
-            columns /= excess.astype(dtype)
+            excess = self._excess(columns, kernel_values)
+            for block in columns:
+                block /= excess.astype(self.dtype)
             length, signs = length * excess, np.where(excess > 1, 0.0, signs)
         inner = self._values(left, vectors, self._precision).astype(np.float64)
         overlap = (inner - signed @ coordinates.T) / np.outer(length, length)
@@ -363,28 +346,71 @@ class BasisColumns:
         np.fill_diagonal(overlap, 1.0)
         return Candidates(indices, vectors, columns, coordinates, length, signs, overlap)
 
-    def _excess(self, values: Array, columns: Array) -> Array:
+    def _excess(self, columns: list[Array], kernel_values: list[Array]) -> Array:
         """Return by how much columns are too large, or 1.
 
         Of a positive kernel no entry of a column is above the length of its row, and no value above
         the largest squared length.
         """
-        values, columns = values[self._counted], columns[self._counted]
-        squared = np.maximum(np.abs(values).max(axis=0), np.abs(self.diagonal[self._counted]).max())
+        values, largest = (
+            np.max([np.abs(block[some]).max(axis=0) for block, some in counted], axis=0)
+            for counted in map(self._counted_blocks, (kernel_values, columns))
+        )
+        squared = np.maximum(values, np.abs(self._lengths()).max())
         allowed = _LARGEST_ENTRY * np.sqrt(squared.astype(np.float64))
-        excess: Array = np.maximum(np.abs(columns).max(axis=0) / allowed, 1.0)
+        excess: Array = np.maximum(largest / allowed, 1.0)
         return excess
 
     def _make_room(self, count: int) -> None:
-        capacity = self._factor.shape[0]
+        capacity = len(self._factor)
         needed = self.n_basis + count
-        if needed <= capacity:
-            return
-        larger = max(needed, min(self._max_basis, 2 * capacity))
-        self._factor = np.pad(self._factor, ((0, larger - capacity), (0, larger - capacity)))
-        features = np.empty((self.features.shape[0], self.n_constant + larger), self.features.dtype)
-        features[:, : self.n_columns] = self.features[:, : self.n_columns]
-        self.features = features
+        if needed > capacity:
+            self._set_capacity(max(needed, min(self._max_basis, 2 * capacity)))
+
+    def _set_capacity(self, capacity: int) -> None:
+        for place, block in enumerate(self.columns):
+            wider = np.empty((block.shape[0], self.n_constant + capacity), block.dtype)
+            wider[:, : self.n_columns] = block[:, : self.n_columns]
+            self.columns[place] = wider
+        # Last, as it says how much room there is: an interrupt may come in between.
+        more = capacity - len(self._factor)
+        self._factor = np.pad(self._factor, ((0, more), (0, more)))
+
+    def shorten(self, n_basis: int) -> None:
+        """Let go of the last vectors, so that as many are left."""
+        vectors = self.vectors[:n_basis]
+        self.n_columns = self.n_constant + n_basis
+        self.indices, self._signs = self.indices[:n_basis], self._signs[:n_basis]
+        self._vectors, self._unmeasured = [vectors], set()
+        self._note_unmeasured(vectors, self._signs)
+
+    def pack(self) -> dict[str, Any]:
+        """Return all that was chosen and computed, as what model files hold."""
+        return {
+            "indices": self.indices,
+            "vectors": self.vectors,
+            "signs": self._signs,
+            "factor": self._factor[: self.n_basis, : self.n_basis].copy(),
+            "capacity": len(self._factor),
+            "columns": [block[:, : self.n_columns].copy() for block in self.columns],
+        }
+
+    def restore(self, packed: dict[str, Any]) -> None:
+        """Take over what was packed by a basis of the same rows, kernel and settings.
+
+        Columns are not computed anew: they would be the same but for rounding error.
+        """
+        self.indices = np.asarray(packed["indices"], dtype=np.intp)
+        self._vectors, self._signs = [packed["vectors"]], packed["signs"]
+        self._note_unmeasured(packed["vectors"], self._signs)
+        n_basis = len(self.indices)
+        self._factor = np.zeros((packed["capacity"], packed["capacity"]))
+        self._factor[:n_basis, :n_basis] = packed["factor"]
+        self.n_columns = self.n_constant + n_basis
+        for place, columns in enumerate(packed["columns"]):
+            room = (len(columns), self.n_constant + packed["capacity"])
+            self.columns[place] = np.empty(room, dtype=self.dtype)
+            self.columns[place][:, : self.n_columns] = columns
 
 
 def _checked_diagonal(kernel: Kernel, rows: Rows) -> Array:
@@ -421,64 +447,3 @@ def _solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:
         return np.empty(right.shape)
     solution: Array = solve_triangular(factor, right, lower=True, trans="T" if transposed else "N")
     return solution
-
-
-def choose_jointly(
-    slope: Array, bend: Array, overlap: Array, count: int, near_tie: float = 0.0
-) -> Indices:
-    """Choose candidates one after the other by what each adds to those chosen before.
-
-    The objective's model for output r is ``slope_r . b + 1/2 b' bend_r b`` in the coefficients b of
-    the candidates. Choosing one and solving for its coefficients of all outputs gains
-    ``1/2 sum_r slope_r^2 / bend_r``; eliminating it from the model leaves that of the others.
-
-    Candidates can be equally good: the last vector that spans the space of a linear kernel may be
-    any. Of those that are so but for rounding error, the first is taken, so that the same rows in
-    another form, rounded otherwise, make the same choice.
-
-    Parameters
-    ----------
-    slope : ndarray of shape (n_outputs, n_candidates)
-    bend : ndarray of shape (n_outputs, n_candidates, n_candidates)
-        Of shape (1, n_candidates, n_candidates) where it is the same for all outputs.
-    overlap : ndarray of shape (n_candidates, n_candidates)
-        Inner products of the candidates, to keep near duplicates of the chosen ones out.
-    count : int
-        How many to choose at the most.
-    near_tie : float, default=0.0
-        Share of the best gain by which an equal one may fall short of it.
-
-    Returns
-    -------
-    positions : ndarray of the chosen candidates, in order
-        Their overlap is positive definite, even if that of all of them is not.
-    """
-    slope = slope.copy()
-    n_candidates = slope.shape[1]
-    left = np.einsum("rii->ri", bend).copy()
-    outside = np.ones(n_candidates)  # squared length outside the span of the chosen ones
-    eliminated = np.empty((len(bend), 0, n_candidates))
-    spanned = np.empty((0, n_candidates))
-    positions: list[int] = []
-    while len(positions) < count:
-        # The regulariser alone bends by `outside`; less than that is rounding error.
-        left = np.maximum(left, np.maximum(outside, _NEAR_DUPLICATE))
-        each = 0.5 * np.sum(slope**2 / left, axis=0)
-        each[outside <= _NEAR_DUPLICATE] = 0.0
-        most = each.max(initial=0.0)
-        if not most > 0.0:
-            break
-        best = int(np.argmax(each >= (1.0 - near_tie) * most))
-        pivot = np.sqrt(left[:, best])
-        column = bend[:, :, best] - np.einsum("rj,rjc->rc", eliminated[:, :, best], eliminated)
-        # No entry of a factor exceeds what is left on the diagonal, except by rounding error.
-        column = np.clip(column / pivot[:, None], -np.sqrt(left), np.sqrt(left))
-        slope -= column * (slope[:, best] / pivot)[:, None]
-        left -= column**2
-        eliminated = np.concatenate([eliminated, column[:, None, :]], axis=1)
-        shadow = (overlap[best] - spanned[:, best] @ spanned) / np.sqrt(outside[best])
-        outside -= shadow**2
-        outside[best] = 0.0
-        spanned = np.vstack([spanned, shadow])
-        positions.append(best)
-    return np.asarray(positions, dtype=np.intp)

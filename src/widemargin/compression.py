@@ -20,13 +20,12 @@ from sklearn.utils.validation import (
 )
 
 from widemargin._base import BaseMachine
-from widemargin._machines import Grown, Problem
+from widemargin._machines import Grown, Growth, Problem, objective_of
 from widemargin._named_kernels import as_kernel, check_gamma
 from widemargin._parameters import check_choice, check_flag, check_integer, check_jobs, check_real
 from widemargin._rows import canonical_rows, validated_data
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
-from widemargin.basis import BasisColumns
 from widemargin.basis_settings import ChosenBasis
 from widemargin.kernels import (
     KERNEL_NAMES,
@@ -42,8 +41,8 @@ from widemargin.kernels import (
 )
 from widemargin.losses import CLASS_LOSSES, Loss, SquaredError
 from widemargin.models import KernelExpansion
-from widemargin.objectives import BasisObjective
 from widemargin.solvers.greedy import GreedyNewton
+from widemargin.solvers.progress import Progress
 from widemargin.sparse_kernel import SparseKernelClassifier
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -370,15 +369,15 @@ def _grow(
     machine: SparseKernelClassifier, problem: Problem, rows: Rows, weights: Array, C: float
 ) -> tuple[Grown, list[Array]]:
     """Choose vectors; return what they make, and the scores at each size on the way."""
-    basis = BasisColumns(
+    objective = objective_of(
+        problem,
         machine.kernel,
         rows,
+        C * weights,
         fit_intercept=machine.fit_intercept,
         max_basis=machine.max_basis,
         n_threads=thread_count(machine.n_jobs),
-        counted=weights > 0,
     )
-    objective = BasisObjective(problem.loss, problem.targets, C * weights, problem.n_outputs, basis)
     quadratic = isinstance(problem.loss, SquaredError)
     solver = GreedyNewton(
         max_basis=machine.max_basis,
@@ -389,18 +388,18 @@ def _grow(
         ),
     )
     with one_blas_thread():
-        state = solver.init(objective, weights)
-        solver.solve(objective, state, check_random_state(machine.random_state))
-        grown = Grown.of(basis, state)
-        stages = state.stages[-len(grown.expansions) :]
-        scores = [objective.scores(stage.coefficients) for stage in stages[:-1]]
-    if not state.converged:
+        growth = Growth.begin(solver, objective, check_random_state(machine.random_state))
+        growth.run(Progress())
+        grown, ended = growth.finish()
+        stages = ended.stages[-len(grown.expansions) :]
+        scores = [objective.gather(objective.scores(stage)) for stage in stages[:-1]]
+    if not ended.converged:
         warn_user(
-            f"The last solve stopped at a relative gradient of {stages[-1].gradient:.1e}. Lower C, "
-            "check the scale of X, or pass float64 data.",
+            f"The last solve stopped at a relative gradient of {ended.history['gradient'][-1]:.1e}."
+            " Lower C, check the scale of X, or pass float64 data.",
             ConvergenceWarning,
         )
-    return grown, [*scores, state.scores]
+    return grown, [*scores, objective.gather(ended.scores)]
 
 
 def _measured(

@@ -11,48 +11,33 @@ that solvers see then are W, with ``B = W L'`` and the regulariser ``1/2 |W|^2``
 multiplied by L', gradients by L. Value, gradient and Hessian product are exact. Preconditioner and
 model of candidates take each column of W by itself and know the second derivatives of each output
 alone, as they do without a prior.
+
+Rows belong to the objective: it alone touches what is as long as the data, block by block, and
+gives handles to those who ask (:mod:`widemargin.row_blocks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from widemargin import _native
-from widemargin.basis import Candidates
+from widemargin.candidates import Candidates
 from widemargin.losses import Loss
 from widemargin.priors import LabelPrior
+from widemargin.row_blocks import BlockDerivatives, Derivatives, OpenRows, Scores
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _FACTOR_BYTES = 256 << 20  # above this, one preconditioner serves all outputs
+_COLUMN_BYTES = 128 << 20  # of candidate columns held at once
 _GRAM_PRODUCTS = 4e9  # multiply-adds of Gram matrices in one native call
 _NO_COMMON_PART = 1e-3  # of a gradient: less may be the rounding error of many rows
 _NEGLIGIBLE_CURVATURE = 0.01  # share of the largest: smaller ones are left out of preconditioners
-
-
-@dataclass(frozen=True)
-class Derivatives:
-    """The sum of the loss at some scores, and its derivatives in them.
-
-    Attributes
-    ----------
-    loss : float
-        The weighted sum.
-    gradient, curvature : ndarray of shape (n_rows, n_outputs)
-        Weighted first derivatives, and the diagonal of the Hessian.
-    active : ndarray of int32
-        The rows that have any of either; the others play no part in a Newton step.
-    """
-
-    loss: float
-    gradient: Array
-    curvature: Array
-    active: npt.NDArray[np.int32]
 
 
 class BasisObjective:
@@ -66,7 +51,8 @@ class BasisObjective:
     weights : ndarray of shape (n_rows,)
         C times the weight of each row.
     n_outputs : int
-    basis : BasisColumns, or any columns with ``features``, ``n_columns`` and ``refined``
+    basis : BasisColumns, or any with ``columns``, ``n_columns`` and ``refined``
+        Its blocks of rows are those of the objective.
     prior : LabelPrior, default=None
         Of the outputs; None takes them as unrelated.
 
@@ -94,12 +80,16 @@ class BasisObjective:
         self.basis = basis
         self.n_outputs = n_outputs
         self.n_latent = n_outputs if prior is None else prior.n_latent
+        self.n_rows = len(weights)
         self.n_threads = basis.n_threads
-        self.dtype = basis.features.dtype
+        self.dtype = basis.columns[0].dtype
         self._loss = loss
         self._targets = targets
         self._all_weights = weights
         self._weights = np.ascontiguousarray(weights, dtype=self.dtype)
+        blocks = _blocks_of(basis.columns)
+        self._judged = [(self._targets[block], self._weights[block]) for block in blocks]
+        self._at_zero: list[Array] | None = None  # gradients of the loss, for columns that join
         self._native_loss = loss.native()
         self._prior = prior
         self._flat = (
@@ -132,73 +122,105 @@ class BasisObjective:
         """Return gradients in the coefficients, given those in B."""
         return gradient if self._prior is None else self._prior.to_latent(gradient)
 
-    def scores(self, coefficients: Array) -> Array:
+    def scores(self, coefficients: Array) -> Scores:
         """Return F = Z B."""
-        out = np.empty((self._weights.shape[0], self.n_outputs), dtype=self.dtype)
         narrow = self._narrow(coefficients)
-        _native.scores(self.basis.features, narrow, out, self.n_threads)
-        return out
+        blocks = []
+        for columns in self.basis.columns:
+            out = np.empty((len(columns), self.n_outputs), dtype=self.dtype)
+            _native.scores(columns, narrow, out, self.n_threads)
+            blocks.append(out)
+        return Scores(blocks)
 
     def _narrow(self, coefficients: Array) -> Array:
         return np.ascontiguousarray(self.output_coefficients(coefficients), dtype=self.dtype)
 
-    def derivatives(self, scores: Array) -> Derivatives:
-        """Return the loss and its derivatives in the scores."""
-        gradient, curvature = np.empty_like(scores), np.empty_like(scores)
-        active = np.empty(scores.shape[0], dtype=bool)
-        value = _native.derivatives(
-            self._native_loss,
-            self._targets,
-            scores,
-            self._weights,
-            gradient,
-            curvature,
-            active,
-            self.n_threads,
-        )
-        return Derivatives(
-            value, gradient, curvature, np.flatnonzero(active).astype(np.int32, copy=False)
-        )
+    def gather(self, scores: Scores) -> Array:
+        """Return scores as an array of shape (n_rows, n_outputs), for one who has room for it."""
+        return scores.blocks[0] if len(scores.blocks) == 1 else np.concatenate(scores.blocks)
 
-    def value(self, coefficients: Array, scores: Array) -> float:
+    def _scored(self, scores: Scores) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield targets, scores and weights of each block, as native code takes them."""
+        for (targets, weights), some in zip(self._judged, scores.blocks, strict=True):
+            yield targets, some, weights
+
+    def derivatives(self, scores: Scores) -> Derivatives:
+        """Return the loss and its derivatives in the scores."""
+        total, blocks = 0.0, []
+        for targets, some, weights in self._scored(scores):
+            gradient, curvature = np.empty_like(some), np.empty_like(some)
+            active = np.empty(len(some), dtype=bool)
+            total += _native.derivatives(
+                self._native_loss,
+                targets,
+                some,
+                weights,
+                gradient,
+                curvature,
+                active,
+                self.n_threads,
+            )
+            numbers = np.flatnonzero(active).astype(np.int32, copy=False)
+            blocks.append(BlockDerivatives(gradient, curvature, numbers))
+        return Derivatives(total, blocks)
+
+    def value(self, coefficients: Array, scores: Scores) -> float:
         """Return the objective."""
-        loss = _native.loss_value(
-            self._native_loss, self._targets, scores, self._weights, self.n_threads
+        loss = sum(
+            _native.loss_value(self._native_loss, targets, some, weights, self.n_threads)
+            for targets, some, weights in self._scored(scores)
         )
         return 0.5 * float(np.vdot(coefficients, coefficients)) + float(loss)
 
     def gradient(self, coefficients: Array, at: Derivatives) -> Array:
         """Return the gradient in the coefficients."""
-        out = np.empty((len(coefficients), self.n_outputs))
-        _native.transposed_product(self.basis.features, at.active, at.gradient, out, self.n_threads)
-        out = self._to_latent(out)
+        gradients = [(block.active, block.gradient) for block in at.blocks]
+        out = self._to_latent(self._product(len(coefficients), self.basis.columns, gradients))
         out += coefficients
         return out
 
-    def hessian_product(self, scores: Array, at: Derivatives, direction: Array) -> Array:
+    def _product(
+        self, count: int, columns: list[Array], gradients: list[tuple[Array, Array]]
+    ) -> Array:
+        """Return the first ``count`` columns times gradients, over the rows that are active."""
+
+        def product(columns: Array, active: Array, gradient: Array) -> Array:
+            out = np.empty((count, gradient.shape[1]))
+            _native.transposed_product(columns, active, gradient, out, self.n_threads)
+            return out
+
+        pairs = zip(columns, gradients, strict=True)
+        return _total(product(block, *gradient) for block, gradient in pairs)
+
+    def hessian_product(self, scores: Scores, at: Derivatives, direction: Array) -> Array:
         """Return the Hessian in the coefficients times a direction."""
-        out = np.empty((len(direction), self.n_outputs))
-        _native.hessian_product(
-            self._native_loss,
-            self._targets,
-            scores,
-            self._weights,
-            self.basis.features,
-            at.active,
-            self._narrow(direction),
-            out,
-            self.n_threads,
+        narrow = self._narrow(direction)
+
+        def product(columns: Array, active: Array, scored: tuple[Array, Array, Array]) -> Array:
+            out = np.empty((len(direction), self.n_outputs))
+            _native.hessian_product(
+                self._native_loss, *scored, columns, active, narrow, out, self.n_threads
+            )
+            return out
+
+        blocks = zip(self.basis.columns, at.blocks, self._scored(scores), strict=True)
+        out = self._to_latent(
+            _total(product(columns, block.active, scored) for columns, block, scored in blocks)
         )
-        out = self._to_latent(out)
         out += direction
         return out
 
-    def along(self, scores: Array, moved: Array, step: float) -> tuple[float, float, float]:
+    def along(self, scores: Scores, moved: Scores, step: float) -> tuple[float, float, float]:
         """Return the loss at ``scores + step * moved`` and its two derivatives in ``step``."""
-        result: tuple[float, float, float] = _native.along_step(
-            self._native_loss, self._targets, scores, self._weights, moved, step, self.n_threads
-        )
-        return result
+        value = slope = curvature = 0.0
+        for (targets, some, weights), change in zip(
+            self._scored(scores), moved.blocks, strict=True
+        ):
+            here = _native.along_step(
+                self._native_loss, targets, some, weights, change, step, self.n_threads
+            )
+            value, slope, curvature = value + here[0], slope + here[1], curvature + here[2]
+        return value, slope, curvature
 
     def preconditioner(self, at: Derivatives) -> Array:
         """Return Cholesky factors of the Hessian's diagonal blocks, one a column of coefficients.
@@ -207,21 +229,60 @@ class BasisObjective:
         the one of the mean block stands for all. With a prior, and a loss that compares outputs,
         the blocks are those of a matrix near the Hessian, as they lack its parts across outputs.
         """
-        columns = self.basis.n_columns
-        curvature = self._distinct(at.curvature)
-        if 8 * curvature.shape[1] * columns**2 > _FACTOR_BYTES:
-            curvature = np.ascontiguousarray(curvature.mean(axis=1, keepdims=True))
-        factors = np.empty((curvature.shape[1], columns, columns))
-        for some in self._groups(curvature, columns):
-            _native.curvature_factors(
-                self.basis.features,
-                at.active,
-                np.ascontiguousarray(curvature[:, some]),
-                _NEGLIGIBLE_CURVATURE,
-                factors[some],
-                self.n_threads,
-            )
+        n_columns = self.basis.n_columns
+        curvature = self._distinct(at)
+        if 8 * curvature[0].shape[1] * n_columns**2 > _FACTOR_BYTES:
+            curvature = [some.mean(axis=1, keepdims=True) for some in curvature]
+        # Rows that are not active have a curvature of zero, or none that is a number.
+        largest = np.max([np.fmax.reduce(some, axis=0, initial=0.0) for some in curvature], axis=0)
+        least = largest.dtype.type(_NEGLIGIBLE_CURVATURE) * largest
+        factors = np.zeros((curvature[0].shape[1], n_columns, n_columns))
+        for some in self._groups(curvature, n_columns):
+            self._factorise(factors[some], at, [block[:, some] for block in curvature], least[some])
         return factors
+
+    def _factorise(
+        self,
+        matrices: Array,
+        at: Derivatives,
+        curvature: list[Array],
+        least: Array,
+        candidates: list[Array] | None = None,
+    ) -> None:
+        """Fill matrices with sums over rows, and factorise the part of the basis.
+
+        That is ``I + Z' diag(h) Z`` for each column h of the curvature, and products with candidate
+        columns beside it. Where rounding error of sums in single precision leaves no factor, they
+        are taken again in double.
+        """
+
+        def sums(matrices: Array, curvature: list[Array], least: Array, *, precise: bool) -> None:
+            fresh = candidates or [np.empty((len(some), 0), self.dtype) for some in curvature]
+            blocks = zip(self.basis.columns, fresh, at.blocks, curvature, strict=True)
+            for columns, new, block, some in blocks:
+                _native.add_weighted_grams(
+                    columns,
+                    self.basis.n_columns,
+                    new,
+                    block.active,
+                    np.ascontiguousarray(some),
+                    least,
+                    precise,
+                    matrices,
+                    self.n_threads,
+                )
+
+        failed = np.empty(len(matrices), dtype=bool)
+        is_double = self.dtype == np.float64
+        sums(matrices, curvature, least, precise=False)
+        _native.factorise(matrices, self.basis.n_columns, is_double, failed, self.n_threads)
+        if failed.any():
+            again = np.zeros((np.count_nonzero(failed), *matrices.shape[1:]))
+            sums(again, [some[:, failed] for some in curvature], least[failed], precise=True)
+            _native.factorise(
+                again, self.basis.n_columns, True, np.empty(len(again), dtype=bool), self.n_threads
+            )
+            matrices[failed] = again
 
     def precondition(self, factors: Array, right: Array) -> Array:
         """Solve with the factors of ``preconditioner``.
@@ -281,18 +342,32 @@ class BasisObjective:
             Of shape (1, n_candidates, n_candidates) where outputs curve alike. Slopes are exact.
         """
         count = len(candidates)
-        gradient, curvature = self._to_latent(at.gradient), self._distinct(at.curvature)
+        curvature = self._distinct(at)
+        gradient = [self._to_latent(block.gradient) for block in at.blocks]
         slope = np.empty((self.n_latent, count))
-        bend = np.empty((curvature.shape[1], count, count))
-        together = curvature.shape[1] != self.n_latent
-        groups = self._groups(curvature, self.basis.n_columns + count)
-        for some in [slice(None)] if together else groups:
-            _native.candidate_model(
-                self.basis.features,
+        bend = np.empty((curvature[0].shape[1], count, count))
+        together = curvature[0].shape[1] != self.n_latent
+        width = self.basis.n_columns + count
+        for some in [slice(None)] if together else self._groups(curvature, width):
+            matrices = np.zeros((len(bend[some]), width, width))
+            self._factorise(
+                matrices,
+                at,
+                [block[:, some] for block in curvature],
+                np.zeros(len(matrices), dtype=self.dtype),
                 candidates.columns,
-                at.active,
-                np.ascontiguousarray(gradient[:, some]),
-                np.ascontiguousarray(curvature[:, some]),
+            )
+            slopes = self._product(
+                count,
+                candidates.columns,
+                [
+                    (block.active, np.ascontiguousarray(part[:, some]))
+                    for block, part in zip(at.blocks, gradient, strict=True)
+                ],
+            )
+            _native.candidate_model(
+                matrices,
+                slopes,
                 candidates.overlap,
                 np.ascontiguousarray(residual[:, some]),
                 slope[some],
@@ -301,19 +376,73 @@ class BasisObjective:
             )
         return slope, bend
 
-    def _distinct(self, curvature: Array) -> Array:
+    @property
+    def most_candidates(self) -> int:
+        """How many candidates may be compared at once, by the memory that their columns take."""
+        row_bytes = self.dtype.itemsize * self.n_rows
+        return int(np.clip(_COLUMN_BYTES // row_bytes, 32, 256))
+
+    def open_rows(self) -> OpenRows:
+        """Return the rows that may join the basis: those of some weight that are not in it."""
+        rows = OpenRows(np.asarray(self._all_weights) > 0)
+        rows.close(self.basis.indices[self.basis.indices >= 0])
+        return rows
+
+    def propose(self, rows: npt.NDArray[np.intp]) -> tuple[Candidates, npt.NDArray[np.intp]]:
+        """Return rows as candidates, and those that the basis expresses already."""
+        proposed: tuple[Candidates, npt.NDArray[np.intp]] = self.basis.propose_rows(rows)
+        return proposed
+
+    def gradient_at_zero(self) -> Array:
+        """Return the gradient at zero coefficients of the columns that there are."""
+        zero = [np.zeros((len(block), self.n_outputs), self.dtype) for block in self.basis.columns]
+        at_zero = self.derivatives(Scores(zero))
+        self._at_zero = [block.gradient for block in at_zero.blocks]
+        return self.gradient(self.zero_coefficients(), at_zero)
+
+    def append(self, candidates: Candidates) -> Array:
+        """Take candidates into the basis; return the gradient at zero in their coefficients."""
+        if self._at_zero is None:
+            self.gradient_at_zero()
+        assert self._at_zero is not None
+        columns = self.basis.append(candidates)
+        return self._to_latent(
+            _total(
+                np.asarray(block.T @ gradient, dtype=np.float64)
+                for block, gradient in zip(columns, self._at_zero, strict=True)
+            )
+        )
+
+    def _distinct(self, at: Derivatives) -> list[Array]:
         """Return the curvature in each column of the coefficients; one where all are the same."""
         if self._prior is not None:
-            return self._prior.curvature_to_latent(curvature)
-        return np.ascontiguousarray(curvature[:, :1]) if self._loss.curves_alike else curvature
+            return [self._prior.curvature_to_latent(block.curvature) for block in at.blocks]
+        used = slice(1) if self._loss.curves_alike else slice(None)
+        return [block.curvature[:, used] for block in at.blocks]
 
-    def _groups(self, curvature: Array, width: int) -> Iterator[slice]:
+    def _groups(self, curvature: list[Array], width: int) -> Iterator[slice]:
         """Cut the outputs into groups whose Gram matrices take a fraction of a second to build.
 
         Between native calls Python can serve an interrupt.
         """
-        n_outputs = curvature.shape[1]
-        each = max(1.0, np.count_nonzero(curvature) / n_outputs * width**2)
+        n_outputs = curvature[0].shape[1]
+        n_used = max(np.count_nonzero(some) for some in curvature)
+        each = max(1.0, n_used / n_outputs * width**2)
         size = max(self.n_threads, int(_GRAM_PRODUCTS / each))
         for start in range(0, n_outputs, size):
             yield slice(start, start + size)
+
+
+def _total(parts: Iterable[Array]) -> Array:
+    """Return the sum over blocks, added in order."""
+    remaining = iter(parts)
+    total = next(remaining)
+    for part in remaining:
+        total += part
+    return total
+
+
+def _blocks_of(columns: list[Array]) -> list[slice]:
+    """Return which rows each block has."""
+    ends = np.cumsum([0, *map(len, columns)]).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]

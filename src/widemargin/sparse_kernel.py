@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -17,7 +18,15 @@ from widemargin._fitting import (
 )
 from widemargin._kernel_machine import KernelMachine
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn, metric_for
-from widemargin._machines import Grown, Problem, merge, order_of_choice, two_as_one
+from widemargin._machines import (
+    Grown,
+    Growth,
+    Problem,
+    merge,
+    objective_of,
+    order_of_choice,
+    two_as_one,
+)
 from widemargin._named_kernels import auto_gamma
 from widemargin._parameters import (
     check_choice,
@@ -44,9 +53,9 @@ from widemargin.kernels import (
 )
 from widemargin.losses import CLASS_LOSSES, Loss
 from widemargin.models import KernelExpansion
-from widemargin.objectives import BasisObjective
 from widemargin.readouts import Link, Readout
-from widemargin.solvers.greedy import GreedyNewton, GreedyState
+from widemargin.solvers.greedy import GreedyNewton
+from widemargin.solvers.progress import Progress
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -327,20 +336,17 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         progress = FitProgress(self, len(problems) * solver.count_rounds(), *data)
         grown: list[Grown] = []
         for problem in problems:
-            basis = BasisColumns(
+            objective = objective_of(
+                problem,
                 kernel,
                 rows,
+                caps,
                 fit_intercept=self.fit_intercept,
                 max_basis=self.max_basis,
                 n_threads=thread_count(self.n_jobs),
-                counted=caps > 0,
             )
-            start = self._warm_coefficients(previous, basis, len(grown))
-            objective = BasisObjective(
-                problem.loss, problem.targets, caps, problem.n_outputs, basis
-            )
-            state = solver.init(objective, caps, start)
-            grown.append(self._grow(solver, objective, state, rng, progress, grown))
+            warm = partial(self._warm_coefficients, previous, machine=len(grown))
+            grown.append(self._grow(Growth.begin(solver, objective, rng, warm), progress, grown))
         return progress, self._fitted_attributes(kernel, grown)
 
     def _learn(
@@ -528,34 +534,26 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         signed = loss.one_against_rest()
         return [Problem(signed, targets.encode_against_rest(signed, number), 1) for number in alone]
 
-    def _grow(
-        self,
-        solver: GreedyNewton,
-        objective: BasisObjective,
-        state: GreedyState,
-        rng: np.random.RandomState,
-        progress: FitProgress,
-        finished: list[Grown],
-    ) -> Grown:
-        basis, number = objective.basis, len(finished) + 1
+    def _grow(self, growth: Growth, progress: FitProgress, finished: list[Grown]) -> Grown:
+        basis, state, number = growth.objective.basis, growth.state, len(finished) + 1
 
         def attributes_so_far() -> dict[str, Any]:
-            return self._fitted_attributes(basis.kernel, [*finished, Grown.of(basis, state)])
+            return self._fitted_attributes(basis.kernel, [*finished, growth.so_far()])
 
         def standing() -> str:
             machine = f"machine {number}, " if self._basis().per_class else ""
-            stage = state.stages[-1]
-            return f"{machine}{stage.n_basis} vectors, objective {stage.objective:.6g}"
+            size, value = (state.history[name][-1] for name in ("n_basis", "objective"))
+            return f"{machine}{size} vectors, objective {value:.6g}"
 
-        solver.solve(
-            objective,
-            state,
-            rng,
-            before_round=progress.begin_round,
-            after_round=lambda: progress.end_round(attributes_so_far, standing),
+        growth.run(
+            Progress(
+                before_round=progress.begin_round,
+                after_round=lambda: progress.end_round(attributes_so_far, standing),
+            )
         )
-        if not state.converged:
-            self._warn_not_converged(state.stages[-1].gradient, state.excess)
+        grown, ended = growth.finish()
+        if not ended.converged:
+            self._warn_not_converged(ended.history["gradient"][-1], ended.excess)
         if basis.takes_no_row:
             warn_user(
                 "No row of X can be a basis vector: all of them have a kernel value of zero with "
@@ -569,7 +567,7 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
                 "classes could be learned. Check X, its scale, and gamma.",
                 UserWarning,
             )
-        return Grown.of(basis, state)
+        return grown
 
     def _fitted_attributes(self, kernel: Kernel, grown: list[Grown]) -> dict[str, Any]:
         """Return the attributes of an estimator that consists of these machines."""

@@ -13,6 +13,7 @@ from widemargin.objectives import BasisObjective
 from widemargin.priors import LabelPrior
 from widemargin.solvers.greedy import GreedyNewton
 from widemargin.solvers.newton import JointNewton
+from widemargin.solvers.progress import Progress
 
 GAMMA = 0.3
 N_BASIS = 10
@@ -123,12 +124,13 @@ def test_a_greedy_fit_with_all_rows_is_the_full_problem(loss, name, three_classe
     basis = BasisColumns(RBF(GAMMA), X, fit_intercept=True, max_basis=40, n_threads=1)
     problem = BasisObjective(loss, targets, weights, N_OUTPUTS, basis, LabelPrior(root))
     solver = GreedyNewton(40, n_candidates="all", tol=0.0, gradient_tol=1e-10)
-    state = solver.solve(problem, solver.init(problem, weights), np.random.RandomState(0))
+    state = solver.init(problem, np.random.RandomState(0))
+    ended = solver.finish(problem, solver.solve(problem, state, Progress()))
     K = rbf_kernel(X, gamma=GAMMA)
     twin = PriorBasis(root @ root.T, loss, targets, weights, K, K, N_OUTPUTS)
     flat = twin.solve_newton()
-    near(state.stages[-1].objective, twin.value(flat))
-    coef, intercept = problem.expansion(state.coefficients)
+    near(ended.history["objective"][-1], twin.value(flat))
+    coef, intercept = problem.expansion(ended.coefficients)
     near(K[:, basis.indices] @ coef + intercept, twin.scores(flat), share=1e-7)
 
 

@@ -210,10 +210,10 @@ def test_a_vector_that_has_become_a_duplicate_leaves_its_coefficients_to_the_oth
     starts = []
     begin = GreedyNewton.init
 
-    def watched(solver, problem, weights, coefficients):
+    def watched(solver, problem, rng, coefficients):
         starts.append((problem.basis.n_basis, coefficients, problem.scores(coefficients)))
         starts.append(problem.value(*starts[0][1:]))
-        return begin(solver, problem, weights, coefficients)
+        return begin(solver, problem, rng, coefficients)
 
     monkeypatch.setattr(GreedyNewton, "init", watched)
     machine.set_params(gamma=flat).fit(form(X), y)

@@ -19,6 +19,7 @@ from widemargin.losses import (
     all_losses,
 )
 from widemargin.objectives import BasisObjective
+from widemargin.row_blocks import Scores
 
 N_OUTPUTS = 5
 
@@ -233,9 +234,10 @@ def test_weights_multiply(loss, rng):
     weights = rng.rand(len(scores)) * (np.arange(len(scores)) % 3)  # zeros among them
     basis = BasisColumns(Linear(), scores, fit_intercept=True, max_basis=1, n_threads=1)
     objective = BasisObjective(loss, targets, weights, N_OUTPUTS, basis).refined()
-    at = objective.derivatives(scores)
+    held = Scores([scores])
+    at = objective.derivatives(held)
     expected = np.dot(weights, loss.value(scores, targets))
-    assert objective.value(objective.zero_coefficients(), scores) == pytest.approx(expected)
+    assert objective.value(objective.zero_coefficients(), held) == pytest.approx(expected)
     assert at.loss == pytest.approx(expected)
     assert_allclose(at.gradient, weights[:, None] * loss.gradient(scores, targets), atol=1e-14)
     assert_allclose(

@@ -23,6 +23,7 @@ from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from widemargin.losses import SquaredError
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.greedy import GreedyNewton
+from widemargin.solvers.progress import Progress
 
 LABELS = np.array(["ash", "birch", "cedar", "elm"])
 pytestmark = pytest.mark.filterwarnings("ignore:The machine has:UserWarning")
@@ -122,8 +123,9 @@ def test_one_gram_matrix_for_all_outputs_chooses_as_one_for_each(rng):
         basis = BasisColumns(RBF(0.5), X, fit_intercept=True, max_basis=20, n_threads=1)
         objective = BasisObjective(loss, targets, weights, 4, basis)
         solver = GreedyNewton(20, tol=0.0, gradient_tol=1e-8)
-        state = solver.solve(objective, solver.init(objective, weights), np.random.RandomState(0))
-        found.append((basis.indices, state.coefficients))
+        state = solver.init(objective, np.random.RandomState(0))
+        ended = solver.finish(objective, solver.solve(objective, state, Progress()))
+        found.append((basis.indices, ended.coefficients))
     assert_array_equal(found[0][0], found[1][0])
     assert_allclose(found[0][1], found[1][1], atol=1e-7)
 

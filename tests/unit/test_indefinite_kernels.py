@@ -19,7 +19,8 @@ from widemargin import (
     SparseKernelClassifier,
     compress,
 )
-from widemargin.basis import BasisColumns, choose_jointly
+from widemargin.basis import BasisColumns
+from widemargin.candidates import choose_jointly
 from widemargin.kernels import CustomKernel, Polynomial, Precomputed, Sigmoid
 
 N_ROWS = 120
@@ -105,11 +106,11 @@ def test_columns_are_those_of_the_factor(kind, dtype):
     coefficients = np.random.RandomState(3).randn(basis.n_columns, 2)
     coef, intercept = basis.expansion(coefficients)
     expected = K[:, basis.indices].astype(np.float64) @ coef + intercept
-    found = basis.features[:, : basis.n_columns] @ coefficients
+    found = basis.columns[0][:, : basis.n_columns] @ coefficients
     assert_allclose(found, expected, atol=tolerance * max(1.0, np.abs(expected).max()))
     assert_allclose(basis.column_coefficients(coef, intercept), coefficients, atol=1e-6)
     # Those that join together may be near one another, but no nearer than a hundredth.
-    largest = np.abs(basis.features[:, 1 : basis.n_columns]).max(initial=0.0)
+    largest = np.abs(basis.columns[0][:, 1 : basis.n_columns]).max(initial=0.0)
     assert largest <= 150 * np.sqrt(np.abs(K).max())
 
 

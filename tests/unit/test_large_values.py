@@ -76,10 +76,10 @@ def test_a_kernel_matrix_whose_sums_exceed_single_precision(n_rows):
 def test_columns_of_large_values_have_double_precision_from_the_start():
     X, _ = three_clouds(2500)
     settings = {"fit_intercept": True, "max_basis": 4, "n_threads": 1}
-    assert BasisColumns(Linear(), X, **settings).features.dtype == np.float32
-    assert BasisColumns(Linear(), 1e20 * X, **settings).features.dtype == np.float64
+    assert BasisColumns(Linear(), X, **settings).dtype == np.float32
+    assert BasisColumns(Linear(), 1e20 * X, **settings).dtype == np.float64
     large = np.full((5, 5), 1e30, dtype=np.float32)
-    assert BasisColumns(Precomputed(), large, **settings).features.dtype == np.float64
+    assert BasisColumns(Precomputed(), large, **settings).dtype == np.float64
 
 
 def fit_shared(X, y):

@@ -2,14 +2,17 @@
 
 Problem      minimise  1/2 tr(A' K_JJ A) + sum_i weight_i loss(f_i, y_i),  F = K_.J A + b, over the
              set J of at most max_basis training rows and their coefficients A
-State        the basis with its orthonormalised columns, the coefficients in them, the scores, and
-             a record of the way
+State        the basis with its orthonormalised columns, the coefficients in them, the scores, the
+             rows that may still join, the random numbers, and a record of the way
 Step         (a round) draw candidates at random; build the quadratic model of the objective in
              their coefficients, those of the basis eliminated; choose one after the other by the
              decrease that the model promises, eliminating each; then a joint Newton solve. Rounds
              grow with the basis: a vector more matters less to a large one.
 Stops        at max_basis vectors; when a round lowers the objective by less than tol a vector,
-             relative; or when no row can join, as the basis expresses them all
+             relative; when no row can join, as the basis expresses them all; or when a callback or
+             the clock says so. Then ``finish`` solves once more, as exactly as asked for
+
+The rows are those of the objective: what is as long as the data is here in handles alone.
 
 Source: Ganu, Shevade and Sundararajan (2013), Algorithms 1, 2 and 4, after Keerthi, Chapelle and
 DeCoste, "Building Support Vector Machines with Reduced Classifier Complexity" (2006). They score a
@@ -20,59 +23,114 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.basis import BasisColumns, Candidates, choose_jointly
-from widemargin.objectives import BasisObjective, Derivatives
+from widemargin.basis import BasisColumns
+from widemargin.candidates import Candidates, choose_jointly
+from widemargin.objectives import BasisObjective
+from widemargin.row_blocks import Derivatives, OpenRows, Scores
 from widemargin.solvers.newton import JointNewton
+from widemargin.solvers.progress import Progress, Solver, SolverState, pack_random, unpack_random
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _MORE_CANDIDATES = 8  # for each vector of a round after the first
 _ROUGH_FORCING = 0.25  # for solves that the next round makes stale
 _MOST_EXCESS = 1e-2  # share of the objective that the last solve may leave to gain
-_COLUMN_BYTES = 128 << 20  # of candidate columns held at once
+_MOVING = ("coefficients", "reference", "stages", "n_iter", "converged", "excess")
 
 
-@dataclass
-class Stage:
-    """The machine at one size on the way: coefficients in the columns that there were then."""
+@dataclass(kw_only=True)
+class GreedyState(SolverState):
+    """Everything that moves while a basis grows.
 
-    n_basis: int
-    objective: float
-    seconds: float
-    gradient: float
+    Attributes
+    ----------
+    basis : BasisColumns
+        That of the problem.
+    coefficients : ndarray of shape (n_columns, n_latent)
+    scores : Scores
+    open_rows : OpenRows
+        Those that may still join.
+    reference : ndarray of shape (n_columns, n_latent)
+        The gradient at zero coefficients.
+    rng : RandomState
+    stages : list of ndarray
+        The coefficients at each entry of the history, in the columns that there were then.
+    n_iter : int
+        Newton steps.
+    converged : bool
+        Whether the last solve was.
+    excess : float
+        Share of the objective that it left to gain, about.
+    """
+
+    basis: BasisColumns
     coefficients: Array
-
-
-@dataclass
-class GreedyState:
-    """Everything that moves while a basis grows."""
-
-    coefficients: Array
-    scores: Array
-    available: npt.NDArray[np.bool_]  # rows that may still join
-    gradient_at_zero: Array  # of the loss in the scores, (n_rows, n_outputs)
-    reference: Array  # the same in the coefficients, (n_columns, n_outputs)
-    stages: list[Stage] = field(default_factory=list)
-    started: float = field(default_factory=time.perf_counter)
+    scores: Scores
+    open_rows: OpenRows
+    reference: Array
+    rng: np.random.RandomState
+    stages: list[Array] = field(default_factory=list)
     n_iter: int = 0
     converged: bool = True
-    excess: float = 0.0  # share of the objective that the last solve left to gain, about
-    stopped_because: str = ""
+    excess: float = 0.0
 
     @property
     def reference_norm(self) -> float:
         """Norm of the gradient at zero coefficients."""
         return float(np.linalg.norm(self.reference))
 
+    def mark(self) -> Callable[[], None]:
+        """Return a function that goes back to where the state is now."""
+        n_basis, random, open_rows = self.basis.n_basis, self.rng.get_state(), self.open_rows.copy()
+        before = replace(self, stages=list(self.stages))
+
+        def go_back() -> None:
+            self.basis.shorten(n_basis)
+            self.rng.set_state(random)
+            self.open_rows, self.scores = open_rows, before.scores
+            for name in _MOVING:
+                setattr(self, name, getattr(before, name))
+
+        return go_back
+
+    def pack(self) -> dict[str, Any]:
+        """Return the state as what model files hold.
+
+        The columns of the basis are a part of it, so that it takes about as much room as they do.
+        """
+        return {name: getattr(self, name) for name in _MOVING} | {
+            "stages": list(self.stages),
+            "basis": self.basis.pack(),
+            "scores": list(self.scores.blocks),
+            "open_rows": self.open_rows.pack(),
+            "random": pack_random(self.rng),
+            "history": {name: list(values) for name, values in self.history.items()},
+            "stopped_because": self.stopped_because,
+        }
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any], problem: BasisObjective) -> Self:
+        """Return the state that was packed; the basis of the problem becomes what it was."""
+        problem.basis.restore(packed["basis"])
+        return cls(
+            basis=problem.basis,
+            scores=Scores(list(packed["scores"])),
+            open_rows=OpenRows.unpack(packed["open_rows"], problem.n_rows),
+            rng=unpack_random(packed["random"]),
+            history={name: list(values) for name, values in packed["history"].items()},
+            stopped_because=packed["stopped_because"],
+            **{name: packed[name] for name in _MOVING} | {"stages": list(packed["stages"])},
+        )
+
 
 @dataclass(frozen=True)
-class GreedyNewton:
+class GreedyNewton(Solver[GreedyState]):
     """Grow a basis vector by vector, and solve for the coefficients of all outputs together.
 
     Parameters
@@ -93,6 +151,13 @@ class GreedyNewton:
     max_iter : int
         Newton steps a solve at the most.
     """
+
+    name: ClassVar[str] = "greedy"
+    requires: ClassVar[tuple[str, ...]] = (
+        *("scores", "derivatives", "gradient", "hessian_product", "along"),
+        *("preconditioner", "precondition", "refined"),
+        *("open_rows", "propose", "candidate_model", "append", "gradient_at_zero"),
+    )
 
     max_basis: int
     n_candidates: int | str = 128
@@ -117,159 +182,164 @@ class GreedyNewton:
         return JointNewton(0.0, self.enough, _ROUGH_FORCING, self.max_iter)
 
     def init(
-        self, objective: BasisObjective, weights: Array, coefficients: Array | None = None
+        self,
+        problem: BasisObjective,
+        rng: np.random.RandomState,
+        coefficients: Array | None = None,
     ) -> GreedyState:
         """Start from the vectors that the basis has, at zero or at given coefficients."""
-        start = objective.zero_coefficients()
-        at_zero = objective.derivatives(objective.scores(start))
-        available = np.asarray(weights) > 0
-        available[objective.basis.indices[objective.basis.indices >= 0]] = False
+        self.check(problem)
+        started = time.perf_counter()
+        start = problem.zero_coefficients() if coefficients is None else coefficients
         state = GreedyState(
-            coefficients=start if coefficients is None else coefficients,
-            scores=objective.scores(start if coefficients is None else coefficients),
-            available=available,
-            gradient_at_zero=at_zero.gradient,
-            reference=objective.gradient(start, at_zero),
+            basis=problem.basis,
+            coefficients=start,
+            scores=problem.scores(start),
+            open_rows=problem.open_rows(),
+            reference=problem.gradient_at_zero(),
+            rng=rng,
         )
-        self._solve(objective, state, self._while_growing())
+        entries = self._solve(problem, state, self._while_growing())
+        entries["seconds"] = time.perf_counter() - started
+        state.stages.append(state.coefficients)
+        state.history = {name: [value] for name, value in entries.items()}
         return state
 
+    def solve(self, problem: BasisObjective, state: GreedyState, progress: Progress) -> GreedyState:
+        """Grow until there is a reason to stop; a basis that is full does not begin."""
+        if problem.basis.n_basis >= self.max_basis:
+            self.check(problem)
+            state.stopped_because = "max_basis"
+            return state
+        return super().solve(problem, state, progress)
+
     def step(
-        self, objective: BasisObjective, state: GreedyState, rng: np.random.RandomState
-    ) -> None:
-        """Run one round. Sets ``state.stopped_because`` where it is the last."""
-        before = state.stages[-1].objective
-        n_before = objective.basis.n_basis
-        wanted = self._round_size(n_before)
+        self, problem: BasisObjective, state: GreedyState, progress: Progress
+    ) -> dict[str, float]:
+        """Run one round; one that is interrupted leaves the state as it was before."""
+        go_back = state.mark()
+        try:
+            return self._round(problem, state)
+        except BaseException:
+            go_back()
+            raise
+
+    def _round(self, problem: BasisObjective, state: GreedyState) -> dict[str, float]:
+        before = state.history["objective"][-1]
+        wanted = self._round_size(problem.basis.n_basis)
         n_added = 0
         while n_added < wanted:  # near duplicates can leave a draw short
-            more = self._add(objective, state, wanted - n_added, rng)
+            more = self._add(problem, state, wanted - n_added)
             if more == 0:
                 state.stopped_because = "exhausted"
                 break
             n_added += more
         if n_added == 0:
-            return
-        self._solve(objective, state, self._while_growing())
-        decrease = before - state.stages[-1].objective
-        if objective.basis.n_basis >= self.max_basis:
+            return {}
+        entries = self._solve(problem, state, self._while_growing())
+        state.stages.append(state.coefficients)
+        decrease = before - entries["objective"]
+        if problem.basis.n_basis >= self.max_basis:
             state.stopped_because = "max_basis"
         elif not state.stopped_because and self.tol > 0 and decrease < self.tol * n_added * before:
             state.stopped_because = "tol"
+        return entries
 
-    def solve(
-        self,
-        objective: BasisObjective,
-        state: GreedyState,
-        rng: np.random.RandomState,
-        before_round: Callable[[], None] = lambda: None,
-        after_round: Callable[[], bool] = lambda: False,
-    ) -> GreedyState:
-        """Grow until a stopping rule holds, or ``after_round`` returns True; then solve on."""
-        if objective.basis.n_basis >= self.max_basis:
-            state.stopped_because = "max_basis"
-        while not state.stopped_because:
-            before_round()
-            self.step(objective, state, rng)
-            if after_round() and not state.stopped_because:
-                state.stopped_because = "callback"
-        precise = objective.refined()
-        state.scores = precise.scores(state.coefficients)
+    def finish(self, problem: BasisObjective, state: GreedyState) -> GreedyState:
+        """Solve on the chosen vectors as exactly as asked for; the state stays as it is.
+
+        Returns
+        -------
+        ended : GreedyState
+            Like the state, with the last entry and stage those of this solve.
+        """
+        started = time.perf_counter()
+        precise = problem.refined()
+        ended = replace(state, scores=precise.scores(state.coefficients))
         newton = JointNewton(self.gradient_tol, max_iter=self.max_iter, excess=_MOST_EXCESS)
-        self._solve(precise, state, newton)
-        return state
+        entries = self._solve(precise, ended, newton)
+        entries["seconds"] = state.history["seconds"][-1] + time.perf_counter() - started
+        ended.stages = [*state.stages[:-1], ended.coefficients]
+        ended.history = {
+            name: [*values[:-1], entries[name]] for name, values in state.history.items()
+        }
+        return ended
 
-    def _add(
-        self,
-        objective: BasisObjective,
-        state: GreedyState,
-        count: int,
-        rng: np.random.RandomState,
-    ) -> int:
+    def _add(self, problem: BasisObjective, state: GreedyState, count: int) -> int:
         """Append up to ``count`` vectors, with coefficients 0 for now; return how many."""
-        at = objective.derivatives(state.scores)
-        residual = objective.gradient(state.coefficients, at)
-        most = self._most_candidates(state)
+        at = problem.derivatives(state.scores)
+        residual = problem.gradient(state.coefficients, at)
         candidates = None
         while not candidates:
-            drawn = self._draw(state, count, rng)
-            if len(drawn) == 0:
+            drawn = self._draw(problem, state, count)
+            if not drawn:
                 return 0
-            if len(drawn) > most:
-                drawn = self._screen(objective, state, at, residual, drawn, most)
-            candidates = self._propose(objective, state, drawn)
-        slope, bend = objective.candidate_model(candidates, at, residual)
+            rows = drawn[0]
+            if len(drawn) > 1:
+                rows = self._screen(problem, state, at, residual, drawn)
+            candidates = self._propose(problem, state, rows)
+        slope, bend = problem.candidate_model(candidates, at, residual)
         positions = choose_jointly(slope, bend, candidates.overlap, count, candidates.near_tie)
         if len(positions) == 0:
             return 0
         chosen = candidates.take(positions)
-        columns = objective.basis.append(chosen)
-        state.available[chosen.indices] = False
+        reference = problem.append(chosen)
+        state.open_rows.close(chosen.indices)
         state.coefficients = np.vstack(
-            [state.coefficients, np.zeros((len(chosen), objective.n_latent))]
+            [state.coefficients, np.zeros((len(chosen), problem.n_latent))]
         )
-        state.reference = np.vstack(
-            [state.reference, objective._to_latent(columns.T @ state.gradient_at_zero)]
-        )
+        state.reference = np.vstack([state.reference, reference])
         return len(chosen)
 
     def _draw(
-        self, state: GreedyState, count: int, rng: np.random.RandomState
-    ) -> npt.NDArray[np.intp]:
-        """Return the rows to compare for a round of ``count`` vectors, of those available."""
-        rows = np.flatnonzero(state.available)
-        if isinstance(self.n_candidates, str):
-            return rows
-        wanted = self.n_candidates + _MORE_CANDIDATES * (count - 1)
-        return rows if wanted >= len(rows) else rng.choice(rows, wanted, replace=False)
-
-    def _most_candidates(self, state: GreedyState) -> int:
-        """Return how many columns a comparison may hold in memory."""
-        n_rows = state.scores.shape[0]
-        return int(np.clip(_COLUMN_BYTES // (state.scores.itemsize * n_rows), 32, 256))
+        self, problem: BasisObjective, state: GreedyState, count: int
+    ) -> list[npt.NDArray[np.intp]]:
+        """Return the rows to compare for a round of ``count`` vectors, as many as fit at a time."""
+        wanted = None
+        if not isinstance(self.n_candidates, str):
+            wanted = self.n_candidates + _MORE_CANDIDATES * (count - 1)
+        return list(state.open_rows.draw(wanted, state.rng, problem.most_candidates))
 
     def _propose(
-        self, objective: BasisObjective, state: GreedyState, rows: npt.NDArray[np.intp]
+        self, problem: BasisObjective, state: GreedyState, rows: npt.NDArray[np.intp]
     ) -> Candidates:
-        basis: BasisColumns = objective.basis
-        candidates, duplicates = basis.propose_rows(rows)
-        state.available[duplicates] = False
+        candidates, duplicates = problem.propose(rows)
+        state.open_rows.close(duplicates)
         return candidates
 
     def _screen(
         self,
-        objective: BasisObjective,
+        problem: BasisObjective,
         state: GreedyState,
         at: Derivatives,
         residual: Array,
-        rows: npt.NDArray[np.intp],
-        most: int,
+        drawn: list[npt.NDArray[np.intp]],
     ) -> npt.NDArray[np.intp]:
-        """Return the ``most`` rows that each for itself promise the largest decrease."""
+        """Return those of many rows that each for itself promise the largest decrease."""
         kept, gains = np.empty(0, dtype=np.intp), np.empty(0)
-        for start in range(0, len(rows), most):
-            candidates = self._propose(objective, state, rows[start : start + most])
+        most = problem.most_candidates
+        for rows in drawn:
+            candidates = self._propose(problem, state, rows)
             if not candidates:
                 continue
-            slope, bend = objective.candidate_model(candidates, at, residual)
+            slope, bend = problem.candidate_model(candidates, at, residual)
             own = np.maximum(np.einsum("rii->ri", bend), 1.0)  # the regulariser's, at least
             alone = 0.5 * np.sum(slope**2 / own, axis=0)
             kept, gains = np.append(kept, candidates.indices), np.append(gains, alone)
-        best = np.argsort(-gains, kind="stable")[:most]
-        return kept[np.sort(best)]
+            best = np.sort(np.argsort(-gains, kind="stable")[:most])
+            kept, gains = kept[best], gains[best]
+        return kept
 
-    def _solve(self, objective: BasisObjective, state: GreedyState, newton: JointNewton) -> None:
-        result = newton.solve(objective, state.coefficients, state.scores, state.reference_norm)
+    def _solve(
+        self, problem: BasisObjective, state: GreedyState, newton: JointNewton
+    ) -> dict[str, float]:
+        """Solve for the coefficients; return what is to be written down."""
+        result = newton.solve(problem, state.coefficients, state.scores, state.reference_norm)
         state.coefficients, state.scores = result.coefficients, result.scores
         state.converged, state.excess = result.converged, result.excess
         state.n_iter += result.n_iter
-        stage = Stage(
-            n_basis=objective.basis.n_basis,
-            objective=result.value,
-            seconds=time.perf_counter() - state.started,
-            gradient=result.relative_gradient,
-            coefficients=result.coefficients,
-        )
-        if state.stages and state.stages[-1].n_basis == stage.n_basis:
-            state.stages.pop()
-        state.stages.append(stage)
+        return {
+            "n_basis": problem.basis.n_basis,
+            "objective": result.value,
+            "gradient": result.relative_gradient,
+        }

@@ -49,7 +49,7 @@ class LearnedState:
 
     units: Units
     coefficients: Array
-    scores: Array
+    scores: Any  # a handle of the objective
     objective: float
     gradient: float  # of the coefficients, relative to the one at zero
     history: dict[str, list[float]] = field(default_factory=dict)

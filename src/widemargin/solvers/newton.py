@@ -23,7 +23,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.objectives import BasisObjective, Derivatives
+from widemargin.objectives import BasisObjective
+from widemargin.row_blocks import Derivatives, Scores
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -35,7 +36,7 @@ class NewtonResult:
     """Where the iterations ended."""
 
     coefficients: Array
-    scores: Array
+    scores: Scores
     value: float
     relative_gradient: float
     converged: bool
@@ -75,7 +76,7 @@ class JointNewton:
     excess: float = np.inf
 
     def solve(
-        self, objective: BasisObjective, coefficients: Array, scores: Array, reference: float
+        self, objective: BasisObjective, coefficients: Array, scores: Scores, reference: float
     ) -> NewtonResult:
         """Minimise from given coefficients; ``reference`` is the norm of the gradient at zero."""
         scale = max(reference, np.finfo(float).tiny)
@@ -121,7 +122,7 @@ class JointNewton:
     def _direction(
         self,
         objective: BasisObjective,
-        scores: Array,
+        scores: Scores,
         at: Derivatives,
         gradient: Array,
         forcing: float,
@@ -152,9 +153,9 @@ class JointNewton:
 def line_search(
     objective: BasisObjective,
     coefficients: Array,
-    scores: Array,
+    scores: Scores,
     step: Array,
-    moved: Array,
+    moved: Scores,
     gradient: Array,
     value: float,
 ) -> float:

@@ -63,7 +63,8 @@ class Progress:
     after_round : callable
         Called after each round that was finished; True asks to stop.
     earlier : float, default=0.0
-        Seconds that the fit took before it was stopped, if it goes on.
+        Seconds that the fit had taken before it was stopped, where it goes on: they are part of
+        the record, and not of the time limit.
     """
 
     max_seconds: float | None = None
@@ -77,7 +78,7 @@ class Progress:
         self.before_round()
 
     def seconds(self) -> float:
-        """Return the time since this part of the fit began."""
+        """Return the time since the fit began, or went on."""
         return time.perf_counter() - self.started
 
     def is_late(self) -> bool:
@@ -85,9 +86,13 @@ class Progress:
         return self.max_seconds is not None and self.seconds() >= self.max_seconds
 
     def end_round(self, state: SolverState, entries: dict[str, float]) -> None:
-        """Write the round down; a callback or the clock may be a reason to stop."""
-        for name, value in {"seconds": self.earlier + self.seconds(), **entries}.items():
-            state.history.setdefault(name, []).append(value)
+        """Write the round down; a callback or the clock may be a reason to stop.
+
+        One that came to nothing has no entries, and is not written down.
+        """
+        if entries:
+            for name, value in {"seconds": self.earlier + self.seconds(), **entries}.items():
+                state.history.setdefault(name, []).append(value)
         asked = self.after_round()
         if not state.stopped_because:
             state.stopped_because = "callback" if asked else "max_seconds" * self.is_late()

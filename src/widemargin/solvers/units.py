@@ -189,27 +189,27 @@ class UnitColumns:
         self.n_threads = n_threads
         self.n_constant = int(fit_intercept)
         self.n_columns = self.n_constant + n_units
-        self.features = np.ones((n_rows, self.n_columns), dtype=dtype)
+        self.columns = [np.ones((n_rows, self.n_columns), dtype=dtype)]  # all rows are one block
         self._made_of: tuple[Units, Array, Array | None] | None = None
 
     @property
     def values(self) -> Array:
         """The values without the constant column."""
-        return self.features[:, self.n_constant :]
+        return self.columns[0][:, self.n_constant :]
 
     def update(self, units: Units, mapped: Array, rest: Array | None) -> None:
         """Compute the values anew; ``mapped`` are rows that have gone through the map."""
         self._made_of = units, mapped, rest
-        rows = mapped.astype(self.features.dtype, copy=False)
+        rows = mapped.astype(self.values.dtype, copy=False)
         self.values[:] = unit_values(units, rows, rest, self.n_threads)
 
     def refined(self) -> UnitColumns:
         """Return the columns in double precision."""
-        if self.features.dtype == np.float64 or self._made_of is None:
+        if self.values.dtype == np.float64 or self._made_of is None:
             return self
         units = self.n_columns - self.n_constant
         precise = UnitColumns(
-            len(self.features), units, bool(self.n_constant), self.n_threads, np.float64
+            len(self.values), units, bool(self.n_constant), self.n_threads, np.float64
         )
         precise.update(*self._made_of)
         return precise
