@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from widemargin import _native
+from widemargin._parameters import check_real
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -165,6 +166,32 @@ class CrammerSinger(_ClassLoss):
 
 
 @dataclass(frozen=True)
+class HuberisedWestonWatkins(_ClassLoss):
+    """Huberised hinge of Weston and Watkins, ``sum_{c != y} huber(max(0, 1 + f_c - f_y))``.
+
+    For labels of which some are wrong. It is the squared hinge up to a violation v of ``delta``,
+    ``huber(v) = v^2 / 2``, and linear beyond, ``delta v - delta^2 / 2``: a row that is far on the
+    wrong side pulls no harder than one that is ``delta`` beyond its margin.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        In units of the scores, where the margin is 1. At 1, a row that all classes score alike
+        still curves. Smaller is more robust, and further from the squared hinge.
+    """
+
+    delta: float = 1.0
+    name = "huberised_weston_watkins"
+
+    def __post_init__(self) -> None:
+        check_real("delta", self.delta, positive=True)
+
+    def one_against_rest(self) -> Loss:
+        """Return the Huberised hinge of a single class, with the same ``delta``."""
+        return HuberisedSquaredHinge(self.delta)
+
+
+@dataclass(frozen=True)
 class Logistic(_ClassLoss):
     """Multinomial logistic loss, ``log sum_c exp(f_c) - f_y``.
 
@@ -180,6 +207,20 @@ class SquaredHinge(_SignedLoss):
     """Squared hinge of independent outputs, ``1/2 sum_c max(0, 1 - t_c f_c)^2``."""
 
     name = "squared_hinge"
+
+
+@dataclass(frozen=True)
+class HuberisedSquaredHinge(_SignedLoss):
+    """Huberised hinge of independent outputs, ``sum_c huber(max(0, 1 - t_c f_c))``.
+
+    Squared up to a violation of ``delta`` and linear beyond; see :class:`HuberisedWestonWatkins`.
+    """
+
+    delta: float = 1.0
+    name = "huberised_squared_hinge"
+
+    def __post_init__(self) -> None:
+        check_real("delta", self.delta, positive=True)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,32 @@ class CrammerSinger:
         return differences.T @ (np.outer(weight, weight) + largest * bend) @ differences
 
 
+def huber(violation, delta):
+    """Return half the square up to ``delta``, the tangent there beyond; and its two derivatives."""
+    curved = (violation > 0.0) & (violation <= delta)
+    value = np.where(violation <= delta, 0.5 * violation**2, delta * violation - 0.5 * delta**2)
+    return value, np.clip(violation, 0.0, delta), curved.astype(float)
+
+
+class HuberisedWestonWatkins:
+    """``sum_{c != y} huber(max(0, 1 + f_c - f_y))``."""
+
+    def __init__(self, delta):
+        self.delta = delta
+
+    def value(self, scores, right):
+        margin, _ = margins(scores, right)
+        return huber(np.maximum(margin, 0.0), self.delta)[0].sum()
+
+    def gradient(self, scores, right):
+        margin, differences = margins(scores, right)
+        return differences.T @ huber(np.maximum(margin, 0.0), self.delta)[1]
+
+    def hessian(self, scores, right):
+        margin, differences = margins(scores, right)
+        return differences.T @ np.diag(huber(np.maximum(margin, 0.0), self.delta)[2]) @ differences
+
+
 class Logistic:
     """``log sum_c exp(f_c) - f_y``."""
 
@@ -102,6 +128,22 @@ class SquaredHinge:
 
     def hessian(self, scores, signs):
         return np.diag((signs * scores < 1.0).astype(float))
+
+
+class HuberisedSquaredHinge:
+    """``sum_c huber(max(0, 1 - t_c f_c))``."""
+
+    def __init__(self, delta):
+        self.delta = delta
+
+    def value(self, scores, signs):
+        return huber(np.maximum(1.0 - signs * scores, 0.0), self.delta)[0].sum()
+
+    def gradient(self, scores, signs):
+        return -signs * huber(np.maximum(1.0 - signs * scores, 0.0), self.delta)[1]
+
+    def hessian(self, scores, signs):
+        return np.diag(huber(np.maximum(1.0 - signs * scores, 0.0), self.delta)[2])
 
 
 class BinaryLogistic:

@@ -203,6 +203,75 @@ struct CrammerSinger {
   }
 };
 
+// A hinge that is squared up to a violation of delta and linear beyond, so that a row which is far
+// on the wrong side, as one with a wrong label, pulls with the force delta at the most. A margin of
+// exactly 1 is satisfied; a violation of exactly delta still curves.
+template <class T>
+struct HuberisedHinge {
+  T delta;
+  T value(T violation) const {
+    return violation <= delta ? violation * violation / 2 : delta * (violation - delta / 2);
+  }
+  T slope(T violation) const { return std::min(violation, delta); }
+  bool curves(T violation) const { return violation > 0 && violation <= delta; }
+};
+
+// Weston-Watkins with a Huberised hinge: sum over c != y of hinge(max(0, 1 + f[c] - f[y])).
+struct HuberisedWestonWatkins {
+  static constexpr const char* name = "HuberisedWestonWatkins";
+  using Targets = ClassTargets;
+  double delta;
+
+  static auto parameters() {
+    return std::tuple(parameter("delta", &HuberisedWestonWatkins::delta, {1.0, 2.5}));
+  }
+
+  template <class T>
+  HuberisedHinge<T> hinge() const {
+    return {static_cast<T>(delta)};
+  }
+
+  template <class T>
+  T value(const T* f, std::size_t y, std::size_t k) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) sum += hinge<T>().value(WestonWatkins::slack(f, y, c));
+    return sum;
+  }
+
+  template <class T>
+  T gradient(const T* f, std::size_t y, std::size_t k, T* g) const {
+    T sum = 0, pull_up = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      const T violation = WestonWatkins::slack(f, y, c);
+      g[c] = hinge<T>().slope(violation);
+      sum += hinge<T>().value(violation);
+      pull_up += g[c];
+    }
+    g[y] = -pull_up;
+    return sum;
+  }
+
+  template <class T>
+  void hessian_product(const T* f, std::size_t y, std::size_t k, const T* u, T* d) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      d[c] = hinge<T>().curves(WestonWatkins::slack(f, y, c)) ? u[c] - u[y] : T(0);
+      sum += d[c];
+    }
+    d[y] = -sum;
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, std::size_t y, std::size_t k, T* h) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) {
+      h[c] = hinge<T>().curves(WestonWatkins::slack(f, y, c)) ? T(1) : T(0);
+      sum += h[c];
+    }
+    h[y] = sum;
+  }
+};
+
 // Multinomial logistic: log sum_c exp(f[c]) - f[y].
 struct Logistic {
   static constexpr const char* name = "Logistic";
@@ -286,6 +355,50 @@ struct SquaredHinge {
   }
 };
 
+// The Huberised hinge of independent outputs: sum over c of hinge(max(0, 1 - t[c] f[c])).
+struct HuberisedSquaredHinge {
+  static constexpr const char* name = "HuberisedSquaredHinge";
+  using Targets = SignedTargets;
+  double delta;
+
+  static auto parameters() {
+    return std::tuple(parameter("delta", &HuberisedSquaredHinge::delta, {1.0, 2.5}));
+  }
+
+  template <class T>
+  HuberisedHinge<T> hinge() const {
+    return {static_cast<T>(delta)};
+  }
+
+  template <class T>
+  T value(const T* f, const std::int8_t* t, std::size_t k) const {
+    T sum = 0;
+    for (std::size_t c = 0; c < k; ++c) sum += hinge<T>().value(SquaredHinge::slack(f, t, c));
+    return sum;
+  }
+
+  template <class T>
+  T gradient(const T* f, const std::int8_t* t, std::size_t k, T* g) const {
+    for (std::size_t c = 0; c < k; ++c) {
+      g[c] = -static_cast<T>(t[c]) * hinge<T>().slope(SquaredHinge::slack(f, t, c));
+    }
+    return value(f, t, k);
+  }
+
+  template <class T>
+  void hessian_product(const T* f, const std::int8_t* t, std::size_t k, const T* u, T* d) const {
+    hessian_diagonal(f, t, k, d);
+    for (std::size_t c = 0; c < k; ++c) d[c] *= u[c];
+  }
+
+  template <class T>
+  void hessian_diagonal(const T* f, const std::int8_t* t, std::size_t k, T* h) const {
+    for (std::size_t c = 0; c < k; ++c) {
+      h[c] = hinge<T>().curves(SquaredHinge::slack(f, t, c)) ? T(1) : T(0);
+    }
+  }
+};
+
 // Logistic loss of independent outputs: sum over c of log(1 + exp(-t[c] f[c])).
 struct BinaryLogistic {
   static constexpr const char* name = "BinaryLogistic";
@@ -361,8 +474,8 @@ struct SquaredError {
   }
 };
 
-using Losses =
-    TypeList<WestonWatkins, CrammerSinger, Logistic, SquaredHinge, BinaryLogistic, SquaredError>;
+using Losses = TypeList<WestonWatkins, CrammerSinger, HuberisedWestonWatkins, Logistic,
+                        SquaredHinge, HuberisedSquaredHinge, BinaryLogistic, SquaredError>;
 
 // A loss with the targets of all rows.
 template <class Loss>
