@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "widemargin/machine.hpp"
 #include "widemargin/parallel.hpp"
+#include "widemargin/prepared_basis.hpp"
 
 namespace widemargin {
 namespace {
