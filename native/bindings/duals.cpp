@@ -78,6 +78,16 @@ void use_sparse(HeldSlots& slots, const CsrArrays<T>& rows, nb::object owner) {
   slots.kept = std::move(owner);
 }
 
+template <class T>
+void copy_kept(const HeldSlots& slots, RowNumbers numbers, Array2<T> out) {
+  require(out.shape(0) == numbers.shape(0) && out.shape(1) == slots.features(),
+          "out has the wrong shape");
+  for (std::size_t i = 0; i < numbers.shape(0); ++i) {
+    require(numbers.data()[i] >= 0, "there is no such slot");
+  }
+  slots.kept_rows(as_span(numbers), out.data());
+}
+
 nb::object as_numpy(std::span<const Slot> slots) {
   auto* values = new std::vector<std::int64_t>(slots.begin(), slots.end());
   nb::capsule owner(values,
@@ -180,7 +190,22 @@ void bind_slots(nb::module_& m) {
       .def("use_batch", &use_dense<float>, "rows"_a.noconvert(), "owner"_a)
       .def("use_batch", &use_dense<double>, "rows"_a.noconvert(), "owner"_a)
       .def("use_batch", &use_sparse<float>, "rows"_a, "owner"_a)
-      .def("use_batch", &use_sparse<double>, "rows"_a, "owner"_a);
+      .def("use_batch", &use_sparse<double>, "rows"_a, "owner"_a)
+      .def(
+          "keep",
+          [](HeldSlots& slots, RowNumbers numbers, RowNumbers rows) {
+            require(numbers.shape(0) == rows.shape(0), "slots and rows differ in number");
+            for (std::size_t i = 0; i < rows.shape(0); ++i) {
+              const std::int64_t row = rows.data()[i];
+              require(numbers.data()[i] >= 0 && row >= 0 &&
+                          static_cast<std::size_t>(row) < slots.batch_rows(),
+                      "a row is not there");
+            }
+            slots.keep(as_span(numbers), as_span(rows));
+          },
+          "slots"_a.noconvert(), "rows"_a.noconvert())
+      .def("kept_rows", &copy_kept<float>, "slots"_a.noconvert(), "out"_a.noconvert())
+      .def("kept_rows", &copy_kept<double>, "slots"_a.noconvert(), "out"_a.noconvert());
   nb::class_<PythonSlots, SlotKernel>(m, "CalledSlots", collected<PythonSlots>())
       .def(nb::init<nb::callable, nb::callable, nb::callable, std::size_t>(), "put"_a, "values"_a,
            "diagonal"_a, "products_per_value"_a);
@@ -267,6 +292,9 @@ void bind_support_set(nb::module_& m) {
               slots.data()[i] = set.find(ids.data()[i]);
           },
           "ids"_a.noconvert(), "slots"_a.noconvert())
+      .def(
+          "add_class", [](HeldSet& set, std::size_t position) { set.add_class(position); },
+          "position"_a)
       .def("release_all", [](HeldSet& set) { release_all(set); })
       .def("take_changed", [](HeldSet& set) { return as_numpy(set.take_changed()); })
       .def(

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "widemargin/machine.hpp"
 #include "widemargin/parallel.hpp"
+#include "widemargin/prepared_basis.hpp"
 
 namespace widemargin {
 namespace {

@@ -14,6 +14,16 @@ namespace {
 constexpr std::size_t kRowsOfTask = 8;                // of a block, that a thread takes at a time
 constexpr std::size_t kProductsOfThread = 1'000'000;  // so that waking another one is worth it
 
+// For its type alone.
+template <class T>
+T first_number(const Matrix<const T>& rows) {
+  return *rows.data;
+}
+template <class T>
+T first_number(const SparseMatrix<T>& rows) {
+  return *rows.values;
+}
+
 double scale_of(const AnyKernel& kernel) {
   return std::visit([](const auto& each) { return each.scale(); }, kernel);
 }
@@ -59,6 +69,58 @@ void DenseSlots::put(Slot slot, std::size_t row) {
   float* const column = table_.data() + place(slot);
   for (std::size_t f = 0; f < features(); ++f) column[f * panel_] = placed_[f];
 }
+
+void DenseSlots::keep(std::span<const std::int64_t> slots, std::span<const std::int64_t> rows) {
+  if (slots.empty()) return;
+  const auto last = static_cast<std::size_t>(*std::max_element(slots.begin(), slots.end()));
+  std::visit(
+      [&](const auto& batch) {
+        using Number = std::remove_cvref_t<decltype(first_number(batch))>;
+        if (!std::holds_alternative<std::vector<Number>>(kept_)) {
+          const bool is_new = std::visit([](const auto& each) { return each.empty(); }, kept_);
+          if (!is_new) throw std::invalid_argument("rows are of another precision than those kept");
+          kept_ = std::vector<Number>();
+        }
+        auto& kept = std::get<std::vector<Number>>(kept_);
+        const std::size_t needed = (last + 1) * features();
+        if (kept.size() < needed)
+          kept.resize(needed + kept.size() / 2 / (features() + 1) * features());
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+          Number* const out = kept.data() + static_cast<std::size_t>(slots[i]) * features();
+          const auto row = static_cast<std::size_t>(rows[i]);
+          if constexpr (requires { batch.data; }) {
+            std::copy_n(batch.row(row), features(), out);
+          } else {
+            std::fill_n(out, features(), Number(0));
+            for (auto e = batch.starts[row]; e < batch.starts[row + 1]; ++e) {
+              out[batch.indices[e]] = batch.values[e];
+            }
+          }
+        }
+      },
+      batch_);
+}
+
+template <class T>
+void DenseSlots::kept_rows(std::span<const std::int64_t> slots, T* out) const {
+  std::visit(
+      [&](const auto& kept) {
+        for (const std::int64_t number : slots) {
+          const std::size_t first = static_cast<std::size_t>(number) * features();
+          if (first + features() <= kept.size()) {
+            std::transform(kept.begin() + static_cast<std::ptrdiff_t>(first),
+                           kept.begin() + static_cast<std::ptrdiff_t>(first + features()), out,
+                           [](auto value) { return static_cast<T>(value); });
+          } else {
+            std::fill_n(out, features(), T(0));
+          }
+          out += features();
+        }
+      },
+      kept_);
+}
+template void DenseSlots::kept_rows(std::span<const std::int64_t>, float*) const;
+template void DenseSlots::kept_rows(std::span<const std::int64_t>, double*) const;
 
 void DenseSlots::copy_row(Slot slot, float* out) const {
   const float* const column = table_.data() + place(slot);

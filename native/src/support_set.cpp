@@ -262,6 +262,28 @@ void SupportSet::add(Slot slot, std::size_t label, double change) {
   update_place(slot);
 }
 
+void SupportSet::add_class(std::size_t position) {
+  if (position > n_classes_) throw std::invalid_argument("there is no such place for a class");
+  const auto at = static_cast<std::ptrdiff_t>(position);
+  // What may fail comes first. The score of a class without coefficients is zero, and so is its
+  // gradient: no row is its own.
+  members_.reserve(n_classes_ + 1);
+  gradients_.insert(gradients_.begin() + at * static_cast<std::ptrdiff_t>(capacity_), capacity_,
+                    0.0);
+  members_.emplace(members_.begin() + at);
+  ++n_classes_;
+  const auto renumber = [&](std::uint32_t& label) { label += label >= position; };
+  for (Pattern& pattern : patterns_) {
+    renumber(pattern.label);
+    for (Coefficient& each : pattern.values) renumber(each.label);
+    for (std::uint32_t& label : pattern.working_set) renumber(label);
+  }
+  for (const Slot slot : supports_) {  // their coefficients are of other classes now
+    if (!is_changed_[slot]) changed_.push_back(slot);
+    is_changed_[slot] = true;
+  }
+}
+
 void SupportSet::restore(Slot slot, std::span<const double> values,
                          std::span<const double> earlier) {
   for (std::size_t c = 0; c < n_classes_; ++c) {

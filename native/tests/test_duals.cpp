@@ -460,5 +460,95 @@ TEST("values that fail to be computed leave a machine that goes on") {
   check_feasible(set);
 }
 
+// Machines of the same coefficients: one knew a class without any from the start, the other took it
+// on later. Classes from the position on have moved up by one.
+TEST("a class that joins later leaves the machine that had it from the start") {
+  for (const auto& [loss, offset] : kMachines) {
+    for (std::size_t position = 0; position <= Problem::kClasses; ++position) {
+      const Case which(std::string(name_of(loss)) + ", place " + std::to_string(position));
+      Problem problem(90, 4, 31);
+      problem.offset = offset;
+      ZeroSumSet late = problem.make_set(loss);
+      LaRank(late, {}, {}, 5).take(problem.order, 0, problem.labels, problem.caps);
+      add_constraints(late, problem.order, 0, problem.labels, problem.caps, 0.01);
+      late.take_changed();
+      const auto moved = [&](std::size_t label) { return label + (label >= position ? 1 : 0); };
+      std::vector<std::int32_t> labels;
+      for (const std::int32_t label : problem.labels) {
+        labels.push_back(static_cast<std::int32_t>(moved(static_cast<std::size_t>(label))));
+      }
+      ZeroSumSet early(problem.kernel, 4, loss, 1, offset, 1 << 24, 1);
+      std::vector<Slot> slots;
+      for (std::size_t j = 0; j < late.n_slots(); ++j) {
+        if (!late.is_held(static_cast<Slot>(j))) continue;
+        const std::int64_t row = late.id(static_cast<Slot>(j));
+        early.admit(std::span(&row, 1), 0, labels, problem.caps, slots);
+        early.release_staged();
+        std::vector<double> values(4, 0.0);
+        for (const auto& each : late.coefficients(static_cast<Slot>(j))) {
+          values[moved(each.label)] = each.value;
+        }
+        early.SupportSet::restore(slots[0], values, std::vector<double>(4, 0.0));
+      }
+      late.add_class(position);
+      CHECK(late.n_classes() == 4);
+      CHECK(late.take_changed().size() == late.supports().size());
+      // From here on the same rows are learned by both; the class that is new has rows now.
+      for (std::size_t i = 0; i < 30; ++i) labels[i] = static_cast<std::int32_t>(position);
+      for (const bool before : {true, false}) {
+        for (std::size_t j = 0; j < late.n_slots(); ++j) {
+          const auto slot = static_cast<Slot>(j);
+          if (!late.is_held(slot)) continue;
+          const std::int64_t other = early.find(late.id(slot));
+          CHECK(other >= 0);
+          if (other < 0) continue;
+          CHECK(early.label(static_cast<Slot>(other)) == late.label(slot));
+          for (std::size_t c = 0; c < 4; ++c) {
+            CHECK_NEAR(late.gradient(slot, c), early.gradient(static_cast<Slot>(other), c), 1e-5);
+          }
+        }
+        CHECK_NEAR(late.gap().dual, early.gap().dual, 1e-4);
+        CHECK_NEAR(late.gap().gap, early.gap().gap, 1e-3);
+        if (!before) break;
+        for (ZeroSumSet* const set : {&late, &early}) {
+          for (std::int64_t row = 0; row < 30; ++row) {
+            set->admit(std::span(&row, 1), 1000, labels, problem.caps, slots);
+            set->solve_row(slots[0], ZeroSumSet::Scope::all);
+          }
+          set->release_staged();
+        }
+      }
+      check_feasible(late);
+      const SupportSet::Snapshot snapshot = late.snapshot();
+      SupportSet::check(snapshot, 4);
+    }
+  }
+}
+
+TEST("slots give the rows back that they were told to keep, as these came") {
+  Problem problem(20, 3, 41);
+  std::vector<double> rows(3 * 3);
+  const std::vector<std::int64_t> kept = {5, 0, 2}, taken = {19, 7, 3}, asked = {2, 5, 9};
+  problem.kernel.kept_rows(kept, rows.data());
+  for (const double value : rows) CHECK(value == 0);
+  problem.kernel.keep(kept, taken);
+  problem.kernel.kept_rows(asked, rows.data());
+  for (std::size_t f = 0; f < 3; ++f) {
+    CHECK(rows[f] == problem.X(3, f));
+    CHECK(rows[3 + f] == problem.X(19, f));
+    CHECK(rows[6 + f] == 0);
+  }
+  Random random(3);
+  const Padded<float> single(4, 3, 0, random, -1, 1);
+  problem.kernel.use_batch(AnyRows(single.view()));
+  bool is_refused = false;
+  try {
+    problem.kernel.keep(kept, std::vector<std::int64_t>{0, 1, 2});
+  } catch (const std::invalid_argument&) {
+    is_refused = true;
+  }
+  CHECK(is_refused);
+}
+
 }  // namespace
 }  // namespace widemargin::tests

@@ -9,7 +9,6 @@ but for rounding.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,22 +31,26 @@ class LiveScores(ABC):
     Parameters
     ----------
     machine : DualMachine
-    vectors_of : callable
-        Returns the rows that live in slots, dense and of double precision.
     averages : bool
         Whether coefficients are averaged over the rows seen.
     """
 
-    def __init__(
-        self, machine: DualMachine, vectors_of: Callable[[Slots], Array], *, averages: bool
-    ) -> None:
+    def __init__(self, machine: DualMachine, *, averages: bool) -> None:
         self._machine = machine
-        self._vectors_of = vectors_of
         self._averages = averages
-        self._n_outputs = 1 if machine.n_classes == 2 else machine.n_classes
-        width = (2 if averages else 1) * self._n_outputs
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin anew, with nothing kept."""
+        self._n_classes = self._machine.n_classes
+        self._n_outputs = 1 if self._n_classes == 2 else self._n_classes
+        width = (2 if self._averages else 1) * self._n_outputs
         self._coef = np.zeros((0, width))  # by slot; of averages, and then what is taken off them
         self._total = np.zeros(width)
+
+    def _vectors_of(self, slots: Slots) -> Array:
+        """Return the rows that live in slots, dense and of double precision."""
+        return np.asarray(self._machine.rows_in(slots), dtype=np.float64)
 
     def scores(self, rows: Rows, averaged_over: float, n_threads: int) -> Array:
         """Return the scores of rows, of their dtype.
@@ -73,6 +76,8 @@ class LiveScores(ABC):
     def _follow(self) -> None:
         """Bring what is kept up to date."""
         state = self._machine.set
+        if self._machine.n_classes != self._n_classes:  # all patterns have changed by that
+            self._begin()
         changed: Slots = state.take_changed()
         n_slots = int(state.n_slots)
         if n_slots > len(self._coef):
@@ -173,13 +178,11 @@ class _CalledScores(LiveScores):
         return np.asarray(values @ self._coef[slots] + self._intercept())
 
 
-def live_scores(
-    machine: DualMachine, vectors_of: Callable[[Slots], Array], *, averages: bool
-) -> LiveScores:
+def live_scores(machine: DualMachine, *, averages: bool) -> LiveScores:
     """Return the scores of a machine that goes on learning; see :class:`LiveScores`."""
     kind: type[LiveScores] = _PackedScores
-    if machine.keeps_rows:
+    if machine.calls_python:
         kind = _CalledScores
     elif isinstance(machine.kernel, Linear):
         kind = _LinearScores
-    return kind(machine, vectors_of, averages=averages)
+    return kind(machine, averages=averages)

@@ -54,10 +54,9 @@ class Stream:
     native: Any  # the solver that takes blocks of rows
     like: Rows  # no rows, of the form and dtype that all rows have
     rows_seen: int
-    kept: Rows  # rows by slot
     parameters: dict[str, Any]  # of the estimator, when it was made
     averages: bool  # whether the coefficients that predict are means over all rows
-    unfinished: tuple[Rows, int] | None = None  # a batch whose rows are not yet put away
+    is_unfinished: bool = False  # whether there is a batch whose rows are not yet put away
     live: LiveScores | None = None
     lock: Any = field(default_factory=Lock)  # one learns or looks at a time
 
@@ -69,7 +68,7 @@ class Stream:
             rows, labels, caps = rows[some], labels[some], caps[some]
         batch = self.machine.use_batch(rows, labels, caps, first_id=self.rows_seen)
         self.rows_seen += batch.n_rows  # no name is given twice, even if not all are learned
-        self.unfinished = rows, batch.first_id
+        self.is_unfinished = True
         try:
             self.machine.learn(self.native, np.arange(batch.n_rows))
         finally:
@@ -81,32 +80,11 @@ class Stream:
         Ctrl-C may come in between, so whoever looks at the machine calls it first: what was begun
         is then done once more.
         """
-        if self.unfinished is None:
+        if not self.is_unfinished:
             return
-        rows, first_id = self.unfinished
         self.machine.set.release_all()  # of rows that were admitted but not learned
-        self.keep(rows, first_id)
         self.machine.let_go_of_batch()
-        self.unfinished = None
-
-    def keep(self, rows: Rows, first_id: int) -> None:
-        """Remember the rows of the batch that are support patterns now."""
-        if self.machine.keeps_rows:
-            return
-        slots = self.machine.slots_of(first_id + np.arange(rows.shape[0]))
-        held = np.flatnonzero(slots >= 0)
-        if len(held) > 0:
-            self.keep_in(slots[held], rows[held])
-
-    def keep_in(self, slots: npt.NDArray[np.int64], rows: Rows) -> None:
-        """Remember the rows that live in slots."""
-        if self.machine.keeps_rows or len(slots) == 0:
-            return
-        if slots.max() >= len(self.kept):
-            more = np.zeros((len(self.kept) // 2 + slots.max() + 1, rows.shape[1]), self.like.dtype)
-            more[: len(self.kept)] = self.kept
-            self.kept = more
-        self.kept[slots] = rows.toarray() if sp.issparse(rows) else rows
+        self.is_unfinished = False
 
     def pack(self) -> dict[str, Any]:
         """Return all that later rows depend on, besides the vectors; the lock must be held."""
@@ -120,20 +98,12 @@ class Stream:
         """Return the scores of the machine as it is; the lock must be held while they are used."""
         self.finish_batch()
         if self.live is None:
-            self.live = live_scores(self.machine, self._dense_vectors, averages=self.averages)
+            self.live = live_scores(self.machine, averages=self.averages)
         return self.live
-
-    def _dense_vectors(self, slots: npt.NDArray[np.int64]) -> Array:
-        vectors = np.zeros((len(slots), self.kept.shape[1]))
-        held = slots < len(self.kept)
-        vectors[held] = self.kept[slots[held]]
-        return vectors
 
     def vectors(self, supports: Supports) -> Rows:
         """Return the rows of support patterns."""
-        if self.machine.keeps_rows:
-            return self.machine.rows_in(supports.slots)
-        return rows_like(self.kept[supports.slots], self.like)
+        return rows_like_stream(self.machine.rows_in(supports.slots), self.like)
 
 
 def _problem_of(machine: DualMachine) -> dict[str, Any]:
@@ -309,9 +279,8 @@ class DualClassifier(SupportAttributes, KernelMachine):
         # Names below those of rows to come.
         machine.use_batch(rows, patterns["labels"], patterns["caps"], first_id=rows_seen - count)
         machine.restore(np.arange(count), self._within_bounds(patterns), patterns["earlier"])
-        stream = self._stream_of(machine, rows[:0], rows_seen, self._draw_seed())
-        stream.keep(rows, rows_seen - count)
-        return stream
+        machine.let_go_of_batch()
+        return self._stream_of(machine, rows[:0], rows_seen, self._draw_seed())
 
     def _unpack_stream(
         self, packed: dict[str, Any], patterns: dict[str, Any], rows: Rows
@@ -328,8 +297,6 @@ class DualClassifier(SupportAttributes, KernelMachine):
         machine.take_on(packed["machine"], rows_of_slots)
         stream = self._stream_of(machine, rows[:0], int(patterns["rows_seen"]), seed=0)
         stream.native.take_on(packed["learner"])
-        stream.keep_in(np.flatnonzero(held), rows[rows_of_slots[held]])
-        machine.let_go_of_batch()
         return stream
 
     def _check_stream_state(self, packed: Any) -> None:
@@ -397,9 +364,8 @@ class DualClassifier(SupportAttributes, KernelMachine):
 
     def _stream_of(self, machine: DualMachine, like: Rows, rows_seen: int, seed: int) -> Stream:
         learner = self._make_learner(machine, seed, rows_seen)
-        kept = np.zeros((0, like.shape[1]), dtype=like.dtype)
         parameters = self._stream_parameters()
-        return Stream(machine, learner, like, rows_seen, kept, parameters, self._averages())
+        return Stream(machine, learner, like, rows_seen, parameters, self._averages())
 
     def _validate_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, begun: bool

@@ -23,7 +23,8 @@ from hostile.data import generator
 from hostile.known import KNOWN
 from hostile.problems import LEFT, OPTIONS, draw_problem, used_names
 from hostile.shrinking import shrink
-from widemargin import KernelMIRA, _streams
+from widemargin import KernelMIRA
+from widemargin.solvers import dual
 
 FIXED = 40  # problems that are asked always
 LONGEST = 300.0  # seconds for one problem, after which it is said to hang
@@ -93,11 +94,11 @@ def test_an_interrupt_while_rows_are_kept(monkeypatch, three_classes):
     X, y = three_classes
     machine = KernelMIRA(gamma=0.4).partial_fit(X[:2], y[:2], classes=[0, 1, 2])
 
-    def interrupted(self, rows, first_id):
+    def interrupted(self):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_streams.Stream, "keep", interrupted)
+        patch.setattr(dual.DualMachine, "let_go_of_batch", interrupted)
         with pytest.raises(KeyboardInterrupt):
             machine.partial_fit(X[2:30], y[2:30])
     assert np.isfinite(machine.decision_function(X)).all()

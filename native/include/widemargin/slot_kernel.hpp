@@ -9,8 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "widemargin/aligned.hpp"
 #include "widemargin/kernels.hpp"
-#include "widemargin/machine.hpp"
+#include "widemargin/vector_code.hpp"
 #include "widemargin/views.hpp"
 
 namespace widemargin {
@@ -50,7 +51,17 @@ class DenseSlots : public SlotKernel {
   // Rows that put() takes from now on; they must stay where they are for as long as it is called.
   void use_batch(const AnyRows& rows) { batch_ = rows; }
 
+  // Keeps rows of the batch as they came, by slot: those of put() are moved, scaled and rounded.
+  // All batches that rows are kept of have one precision.
+  void keep(std::span<const std::int64_t> slots, std::span<const std::int64_t> rows);
+  // The rows that were kept for slots, one after the other; zeros where none was.
+  template <class T>
+  void kept_rows(std::span<const std::int64_t> slots, T* out) const;
+
   std::size_t features() const { return origin_.size(); }
+  std::size_t batch_rows() const {
+    return std::visit([](const auto& rows) { return rows.rows; }, batch_);
+  }
   void put(Slot slot, std::size_t row) override;
   std::size_t stride(std::size_t count) const override {
     return (count + panel_ - 1) / panel_ * panel_;
@@ -75,6 +86,7 @@ class DenseSlots : public SlotKernel {
   std::vector<double> origin_;
   std::vector<double> scales_;
   AnyRows batch_;
+  std::variant<std::vector<float>, std::vector<double>> kept_;  // slots x features
   std::vector<float> placed_;
   AlignedVector<float> table_;
   AlignedVector<float> gathered_;

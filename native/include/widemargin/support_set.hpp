@@ -53,6 +53,9 @@ class SupportSet {
   void gradient_change(std::span<const double> direction, std::span<double> change);
   // Adds to coefficients, whatever the bounds.
   void add(Slot slot, std::size_t label, double change);
+  // Makes room for another class before those from `position` on, whose numbers rise by one: also
+  // the labels of rows. Nobody has coefficients of it yet. No sweep may be under way.
+  void add_class(std::size_t position);
   // Gives the row coefficients, and their past.
   void restore(Slot slot, std::span<const double> values, std::span<const double> earlier);
 

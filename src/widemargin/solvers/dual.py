@@ -211,6 +211,7 @@ class DualMachine:
         self, rows: Rows, labels: npt.NDArray[Any], caps: Array, first_id: int = 0
     ) -> Batch:
         """Learn from these rows from now on; their names are ``first_id`` and up."""
+        self._n_features, self._dtype = rows.shape[1], rows.dtype
         if self._called is None:
             native = as_native_rows(rows)
             self._slots.use_batch(native, native)
@@ -282,19 +283,38 @@ class DualMachine:
         return max(BLOCK, min(1024, _BLOCK_ENTRIES // max(1, n_slots)))
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether the rows of support patterns can be had from the machine."""
+    def calls_python(self) -> bool:
+        """Whether Python computes the kernel values."""
         return self._called is not None
 
     def let_go_of_batch(self) -> None:
-        """Look no more at the rows of the batch; support patterns stay."""
+        """Look no more at the rows of the batch; those of support patterns are kept."""
         if self._called is not None:
             self._called.let_go_of_batch(np.sort(self.supports().slots))
+            return
+        slots = self.slots_of(self.batch.first_id + np.arange(self.batch.n_rows))
+        held = np.flatnonzero(slots >= 0)
+        self._slots.keep(slots[held], held)
 
     def rows_in(self, slots: npt.NDArray[np.int64]) -> Rows:
-        """Return the rows in slots, if the machine keeps them."""
-        assert self._called is not None
-        return self._called.rows_in(slots)
+        """Return the rows of support patterns of batches that were let go of.
+
+        Sparse ones are dense where native code computes kernel values.
+        """
+        if self._called is not None:
+            return self._called.rows_in(slots)
+        rows = np.empty((len(slots), self._n_features), dtype=self._dtype)
+        self._slots.kept_rows(np.ascontiguousarray(slots, dtype=np.int64), rows)
+        return rows
+
+    def add_class(self, position: int) -> None:
+        """Make room for another class before those from ``position`` on, between two batches.
+
+        Nobody has coefficients of it yet, and the labels of rows rise with their classes.
+        """
+        self.set.add_class(position)
+        self.n_classes += 1
+        self._batch = None  # whose labels are those of before
 
     def learn(self, native: Any, rows: npt.NDArray[np.int64]) -> None:
         """Learn rows of the batch in this order, by a native solver that takes blocks."""
@@ -313,13 +333,14 @@ class DualMachine:
         packed : dict
             What ``pack`` has returned. Arrays of it are only read.
         rows : array of int64, default=None
-            Row of the batch that lives in each slot; by default that of the same name.
+            Row of the batch that lives in each slot, and is kept; by default that of the same name.
         """
-        if rows is None:
-            rows = np.asarray(packed["set"]["ids"]) - self.batch.first_id
-        self.set.take_on(
-            packed["set"], np.ascontiguousarray(rows, dtype=np.int64), self.batch.n_rows
-        )
+        by_name = np.asarray(packed["set"]["ids"]) - self.batch.first_id
+        places = np.ascontiguousarray(by_name if rows is None else rows, dtype=np.int64)
+        self.set.take_on(packed["set"], places, self.batch.n_rows)
+        if rows is not None and self._called is None:
+            held = np.flatnonzero(packed["set"]["held"])
+            self._slots.keep(held, places[held])
 
     def keep_above(self) -> float:
         """Return the violation above which rows are worth holding.
