@@ -1,4 +1,4 @@
-"""Stopped, saved, resumed = run through, to the bit: duals, and what is built on them."""
+"""Stopped, saved, resumed = run through, to the bit: solvers of duals, and what they are in."""
 
 import copy
 import pickle
