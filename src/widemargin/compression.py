@@ -386,7 +386,8 @@ def _grow(
         gradient_tol=_GRADIENT_TOL[np.dtype(rows.dtype)] if quadratic else machine.gradient_tol,
     )
     with one_blas_thread():
-        growth = Growth.begin(solver, objective, check_random_state(machine.random_state))
+        state = solver.init(objective, check_random_state(machine.random_state))
+        growth = Growth(solver, objective, state)
         growth.run(Progress())
         grown, ended = growth.finish()
         stages = ended.stages[-len(grown.expansions) :]

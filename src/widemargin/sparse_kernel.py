@@ -20,6 +20,7 @@ from widemargin._fitting import (
 from widemargin._kernel_machine import KernelMachine
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn
 from widemargin._machines import (
+    GreedyFit,
     Grown,
     Growth,
     Problem,
@@ -34,6 +35,7 @@ from widemargin._parameters import (
     check_integer,
     check_real,
 )
+from widemargin._resuming import STATE, fingerprint, keep, recall
 from widemargin._rows import rows_like, same_rows
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
@@ -48,7 +50,7 @@ from widemargin.kernels import (
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Link, Readout
-from widemargin.solvers.greedy import GreedyNewton
+from widemargin.solvers.greedy import GreedyNewton, GreedyState
 from widemargin.solvers.progress import Progress
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -67,6 +69,11 @@ def _standing(learned: Learned) -> str:
     if "validation_score" in last:
         text += f", validation score {last['validation_score']:.4f}"
     return text
+
+
+def _stop_reason(reasons: list[str]) -> str:
+    """Return that of the last machine, or the time limit where that ended any of them."""
+    return "max_seconds" if "max_seconds" in reasons else reasons[-1]
 
 
 class SparseKernelClassifier(KernelMachine):
@@ -167,13 +174,20 @@ callable, default="rbf"
     max_iter : int, default=100
         Newton steps a solve at the most.
 
+    max_seconds : float or None, default=None
+        Time limit, looked at after each round; the last solve comes after it. A fit that runs into
+        it keeps the machine it has, with a warning.
+
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with ``sample_weight``.
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the vectors and coefficients of the fit before (a learned basis:
         from vectors, widths and metric), and adds up to ``max_basis`` in all. Fewer than there are
-        is an error.
+        is an error. A fit that ``max_seconds``, a callback or Ctrl-C stopped goes on to the bit as
+        if nothing had stopped it, if ``fit`` is called again with the same data and parameters
+        (but ``max_seconds``, ``n_jobs`` and ``verbose``), after saving and loading too. For that it
+        keeps what it had computed: as many numbers as rows times vectors.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the draws of candidates; of a learned basis, for where vectors begin, rows that
@@ -217,8 +231,9 @@ callable, default="rbf"
         a learned basis, the estimator is as it was before, but for an entry ``last_good`` here: a
         fitted copy, after the last move that was finished.
     stop_reason_ : str
-        Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
-        the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
+        Why growth ended: "max_basis", "tol", "callback", "max_seconds" or "exhausted" (every row is
+        expressed by the basis); the last of the machines with ``basis="per_class"``, and
+        "max_seconds" if that ended any of them. Why a learned basis moved
         no more: "learn_iter", "tol", "early_stopping", "callback", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
@@ -283,6 +298,7 @@ callable, default="rbf"
         tol: float = 1e-3,
         gradient_tol: float = 1e-4,
         max_iter: int = 100,
+        max_seconds: float | None = None,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -308,6 +324,7 @@ callable, default="rbf"
         self.tol = tol
         self.gradient_tol = gradient_tol
         self.max_iter = max_iter
+        self.max_seconds = max_seconds
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -354,6 +371,7 @@ callable, default="rbf"
                 progress, attributes = self._choose(
                     rows, labels, counts, weights, previous, rng, data
                 )
+        self.__dict__.pop(STATE, None)
         self.__dict__.update(attributes)
         progress.end(lambda: attributes)
         return self
@@ -378,21 +396,78 @@ callable, default="rbf"
             max_iter=self.max_iter,
         )
         problems = self._problems(labels)
+        resumed = recall(self, rows, labels, weights)
+        if resumed is not None:
+            previous = resumed["previous"]  # which the machines that are still to come begin with
+        fit = GreedyFit(
+            solver,
+            [
+                partial(
+                    objective_of,
+                    problem,
+                    kernel,
+                    rows,
+                    weights,
+                    fit_intercept=self.fit_intercept,
+                    max_basis=self.max_basis,
+                    n_threads=thread_count(self.n_jobs),
+                )
+                for problem in problems
+            ],
+            rng,
+            partial(self._warm_coefficients, previous),
+            resumed=resumed,
+            keep=self.warm_start,
+        )
         progress = FitProgress(self, len(problems) * solver.count_rounds(), *data)
-        grown: list[Grown] = []
-        for problem in problems:
-            objective = objective_of(
-                problem,
-                kernel,
-                rows,
-                weights,
-                fit_intercept=self.fit_intercept,
-                max_basis=self.max_basis,
-                n_threads=thread_count(self.n_jobs),
+
+        def state_of(packed: dict[str, Any]) -> dict[str, Any]:
+            packed["previous"] = previous if len(problems) > 1 else None
+            return keep(self, fingerprint(rows, labels, weights), packed)
+
+        try:
+            grown = fit.run(self._watched(fit, kernel, progress), self._check_grown)
+        except KeyboardInterrupt as stop:
+            if not self.warm_start or fit.current is None or not fit.current.has_vectors:
+                raise
+            raise Interrupted(self, state=state_of(fit.stopped or fit.pack())) from stop
+        attributes = self._fitted_attributes(kernel, grown)
+        if attributes["stop_reason_"] == "max_seconds":
+            warn_user(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, at "
+                f"{attributes['model_'].n_basis} vectors; max_basis is {self.max_basis}. The "
+                "machine is the one it had come to.",
+                ConvergenceWarning,
             )
-            warm = partial(self._warm_coefficients, previous, machine=len(grown))
-            grown.append(self._grow(Growth.begin(solver, objective, rng, warm), progress, grown))
-        return progress, self._fitted_attributes(kernel, grown)
+        if fit.stopped is not None:
+            attributes[STATE] = state_of(fit.stopped)
+        return progress, attributes
+
+    def _watched(
+        self, fit: GreedyFit, kernel: Kernel, progress: FitProgress
+    ) -> Callable[[Growth], Progress]:
+        """Return a function that makes what watches over the growth of a machine."""
+        whole = Progress(self.max_seconds)
+
+        def watch(growth: Growth) -> Progress:
+            state, number = growth.state, len(fit.finished) + 1
+
+            def attributes_so_far() -> dict[str, Any]:
+                return self._fitted_attributes(kernel, [*fit.finished, growth.so_far()])
+
+            def standing() -> str:
+                machine = f"machine {number}, " if self.basis == "per_class" else ""
+                size, value = (state.history[name][-1] for name in ("n_basis", "objective"))
+                return f"{machine}{size} vectors, objective {value:.6g}"
+
+            return Progress(
+                max_seconds=whole.seconds_left(),
+                before_round=progress.begin_round,
+                after_round=lambda: progress.end_round(attributes_so_far, standing),
+                earlier=state.history["seconds"][-1],
+            )
+
+        return watch
 
     def _learn(
         self,
@@ -585,6 +660,8 @@ callable, default="rbf"
         check_real("tol", self.tol, least=0.0)
         check_real("gradient_tol", self.gradient_tol, positive=True)
         check_integer("max_iter", self.max_iter, least=1)
+        if self.max_seconds is not None:
+            check_real("max_seconds", self.max_seconds, positive=True)
         check_flag("warm_start", self.warm_start)
 
     def _check_settings_of_basis(self) -> None:
@@ -612,24 +689,9 @@ callable, default="rbf"
             for number in alone
         ]
 
-    def _grow(self, growth: Growth, progress: FitProgress, finished: list[Grown]) -> Grown:
-        basis, state, number = growth.objective.basis, growth.state, len(finished) + 1
-
-        def attributes_so_far() -> dict[str, Any]:
-            return self._fitted_attributes(basis.kernel, [*finished, growth.so_far()])
-
-        def standing() -> str:
-            machine = f"machine {number}, " if self.basis == "per_class" else ""
-            size, value = (state.history[name][-1] for name in ("n_basis", "objective"))
-            return f"{machine}{size} vectors, objective {value:.6g}"
-
-        growth.run(
-            Progress(
-                before_round=progress.begin_round,
-                after_round=lambda: progress.end_round(attributes_so_far, standing),
-            )
-        )
-        grown, ended = growth.finish()
+    def _check_grown(self, growth: Growth, ended: GreedyState) -> None:
+        """Warn of a machine that is not as it should be."""
+        basis = growth.objective.basis
         if not ended.converged:
             self._warn_not_converged(ended.history["gradient"][-1], ended.excess)
         if basis.takes_no_row:
@@ -645,7 +707,6 @@ callable, default="rbf"
                 "classes could be learned. Check X, its scale, and gamma.",
                 UserWarning,
             )
-        return grown
 
     def _fitted_attributes(self, kernel: Kernel, grown: list[Grown]) -> dict[str, Any]:
         """Return the attributes of an estimator that consists of these machines."""
@@ -669,7 +730,7 @@ callable, default="rbf"
             objective_=float(sum(machine.history["objective"][-1] for machine in grown)),
             n_iter_=int(sum(machine.n_iter for machine in grown)),
             history_=history,
-            stop_reason_=grown[-1].stop_reason,
+            stop_reason_=_stop_reason([machine.stop_reason for machine in grown]),
             _stages=stages,
         )
 

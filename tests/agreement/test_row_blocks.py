@@ -18,11 +18,12 @@ from widemargin.solvers import greedy, newton
 from widemargin.solvers.greedy import GreedyNewton
 from widemargin.solvers.progress import Progress
 
+KERNEL = RBF(0.2)
 N_ROWS = 307  # a number that nothing else here is
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=lambda loss: loss.name)
 
 
-def objective(loss, X, y, *, kernel=RBF(0.2), block_rows=BLOCK_ROWS, prior=None, n_threads=1):
+def objective(loss, X, y, *, kernel=KERNEL, block_rows=BLOCK_ROWS, prior=None, n_threads=1):
     basis = BasisColumns(
         kernel, X, fit_intercept=True, max_basis=25, n_threads=n_threads, block_rows=block_rows
     )

@@ -21,7 +21,7 @@ from widemargin.models import KernelExpansion, Model
 Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
-_SOMETIMES = frozenset({"feature_names_in_"})
+_SOMETIMES = frozenset({"_state", "feature_names_in_"})
 _EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
@@ -314,6 +314,15 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     require(type(rows_seen) is int and rows_seen >= 0, f"{name}.rows_seen", "is no count")
 
 
+def _check_state(value: Any, name: str, estimator: Any) -> None:
+    """Require a record of a fit that was stopped; it is only used for the data that it names."""
+    require(type(value) is dict, name, "is no record")
+    require(set(value) == {"data", "settings", "packed"}, name, "has parts missing or surplus")
+    for part in ("data", "settings"):
+        require(type(value[part]) is str, f"{name}.{part}", "is no fingerprint")
+    require(type(value["packed"]) is dict, f"{name}.packed", "is no record")
+
+
 _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {
     "class_weight": _check_class_weight,
     "kernel": _check_kernel,
@@ -340,4 +349,5 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "history_": _check_history,
     "_stages": _check_stages,
     "_patterns": _check_patterns,
+    "_state": _check_state,
 }

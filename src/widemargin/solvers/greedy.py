@@ -41,6 +41,7 @@ Array: TypeAlias = npt.NDArray[Any]
 _MORE_CANDIDATES = 8  # for each vector of a round after the first
 _ROUGH_FORCING = 0.25  # for solves that the next round makes stale
 _MOST_EXCESS = 1e-2  # share of the objective that the last solve may leave to gain
+_ENDS = ("max_basis", "tol", "exhausted")  # after which there is nothing more to do
 _MOVING = ("coefficients", "reference", "stages", "n_iter", "converged", "excess")
 
 
@@ -79,6 +80,11 @@ class GreedyState(SolverState):
     n_iter: int = 0
     converged: bool = True
     excess: float = 0.0
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether there would be more rounds, but for a callback, the clock or an interrupt."""
+        return self.stopped_because not in _ENDS
 
     @property
     def reference_norm(self) -> float:
@@ -206,12 +212,11 @@ class GreedyNewton(Solver[GreedyState]):
         return state
 
     def solve(self, problem: BasisObjective, state: GreedyState, progress: Progress) -> GreedyState:
-        """Grow until there is a reason to stop; a basis that is full does not begin."""
+        """Grow until there is a reason to stop; a state that has come to its end stays there."""
+        self.check(problem)
         if problem.basis.n_basis >= self.max_basis:
-            self.check(problem)
             state.stopped_because = "max_basis"
-            return state
-        return super().solve(problem, state, progress)
+        return super().solve(problem, state, progress) if state.stopped_early else state
 
     def step(
         self, problem: BasisObjective, state: GreedyState, progress: Progress
