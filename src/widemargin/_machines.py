@@ -15,7 +15,7 @@ from widemargin.kernels import Kernel, Rows
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
-from widemargin.solvers.progress import Progress
+from widemargin.solvers.progress import Progress, pack_random, unpack_random
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -82,18 +82,6 @@ class Growth:
     solver: GreedyNewton
     objective: BasisObjective
     state: GreedyState
-
-    @classmethod
-    def resume(
-        cls, solver: GreedyNewton, objective: BasisObjective, packed: dict[str, Any]
-    ) -> Growth:
-        """Go on from a state that was packed."""
-        return cls(solver, objective, GreedyState.unpack(packed, objective))
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether a round was finished, or there were vectors to begin with."""
-        return self.state.history["n_basis"][-1] > 0
 
     def run(self, progress: Progress) -> None:
         """Grow until there is a reason to stop."""
@@ -176,6 +164,7 @@ class GreedyFit:
                 self.stopped = self.pack()
             grown, ended = growth.finish()
             check(growth, ended)
+            self.current = None
             self.finished.append(grown)
         return self.finished
 
@@ -183,19 +172,35 @@ class GreedyFit:
         number = len(self.finished)
         objective = self._objectives[number]()
         if self._resumed is not None:
-            growth = Growth.resume(self._solver, objective, self._resumed["state"])
-            self._rng, self._resumed = growth.state.rng, None
-            return growth
+            packed, self._resumed = self._resumed, None
+            self._rng = unpack_random(packed["random"])
+            if packed["state"] is not None:
+                return Growth(
+                    self._solver,
+                    objective,
+                    GreedyState.unpack(packed["state"], objective, self._rng),
+                )
         start = self._warm(objective.basis, number)
         return Growth(self._solver, objective, self._solver.init(objective, self._rng, start))
 
     def pack(self) -> dict[str, Any]:
-        """Return where the fit is, as what model files hold; after the last finished round."""
-        assert self.current is not None
+        """Return where the fit is, as what model files hold: after the last finished round."""
+        if self._resumed is not None:
+            return self._resumed  # it has not gone on yet
         return {
             "finished": [machine.pack() for machine in self.finished],
-            "state": self.current.state.pack(),
+            "state": None if self.current is None else self.current.state.pack(),
+            "random": pack_random(self._rng),
         }
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a round was finished, and written down."""
+        if self.current is None:
+            return bool(self.finished)
+        state = self.current.state
+        written = len(state.stages) == len(state.history["n_basis"])
+        return written and (bool(self.finished) or state.history["n_basis"][-1] > 0)
 
 
 def objective_of(

@@ -428,7 +428,7 @@ callable, default="rbf"
         try:
             grown = fit.run(self._watched(fit, kernel, progress), self._check_grown)
         except KeyboardInterrupt as stop:
-            if not self.warm_start or fit.current is None or not fit.current.has_vectors:
+            if not (self.warm_start and fit.has_begun):
                 raise
             raise Interrupted(self, state=state_of(fit.stopped or fit.pack())) from stop
         attributes = self._fitted_attributes(kernel, grown)

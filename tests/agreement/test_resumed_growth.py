@@ -295,6 +295,26 @@ def test_interrupted_in_the_last_solve_and_resumed(three_classes, monkeypatch):
     assert_same_bits(stopped.fit(X, y), through, X)
 
 
+@pytest.mark.parametrize(("method", "call"), [("init", 1), ("solve", 1), ("finish", 2)])
+def test_interrupted_between_machines_and_resumed(method, call, three_classes, monkeypatch):
+    X, y = three_classes
+    through = machine(basis="per_class").fit(X, y)
+    stopped = machine(basis="per_class", warm_start=True)
+    calls, true = iter(range(10_000)), getattr(GreedyNewton, method)
+
+    def interrupted(*args):
+        if next(calls) in (call, call + 1):
+            raise KeyboardInterrupt
+        return true(*args)
+
+    monkeypatch.setattr(GreedyNewton, method, interrupted)
+    for _ in range(2):  # the second time before anything has gone on
+        with pytest.raises(KeyboardInterrupt):
+            stopped.fit(X, y)
+        assert len(stopped._state["packed"]["finished"]) == (2 if method == "finish" else 1)
+    assert_same_bits(stopped.fit(X, y), through, X)
+
+
 @pytest.mark.parametrize("change", ["rows", "labels", "weights", "parameters", "model"])
 def test_anything_else_is_a_warm_start(change, three_classes, slow_clock):
     X, y = three_classes

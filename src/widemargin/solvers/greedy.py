@@ -121,14 +121,22 @@ class GreedyState(SolverState):
         }
 
     @classmethod
-    def unpack(cls, packed: dict[str, Any], problem: BasisObjective) -> Self:
-        """Return the state that was packed; the basis of the problem becomes what it was."""
+    def unpack(
+        cls,
+        packed: dict[str, Any],
+        problem: BasisObjective,
+        rng: np.random.RandomState | None = None,
+    ) -> Self:
+        """Return the state that was packed; the basis of the problem becomes what it was.
+
+        Random numbers go on from where they were, unless others are given that do.
+        """
         problem.basis.restore(packed["basis"])
         return cls(
             basis=problem.basis,
             scores=Scores(list(packed["scores"])),
             open_rows=OpenRows.unpack(packed["open_rows"], problem.n_rows),
-            rng=unpack_random(packed["random"]),
+            rng=unpack_random(packed["random"]) if rng is None else rng,
             history={name: list(values) for name, values in packed["history"].items()},
             stopped_because=packed["stopped_because"],
             **{name: packed[name] for name in _MOVING} | {"stages": list(packed["stages"])},
