@@ -135,6 +135,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
                     f"model_ must be of {n_features} features and {n_outputs} scores, got one of "
                     f"{model.n_features} and {model.n_outputs}."
                 )
+        self.__dict__.pop("_state", None)  # the next fit starts from this model
         old = self.__dict__.get("model_")
         same_basis = old is not None and _is_same(old.basis, model.basis)
         if "basis_indices_" in self.__dict__ and not same_basis:

@@ -1,21 +1,18 @@
 """Fits that were stopped, and go on where they were, to the bit.
 
-An estimator with ``warm_start`` whose fit ends before its time keeps the packed state of its solver
-as ``_state``, with a fingerprint of all that the state belongs to. The next ``fit`` that has the
-same fingerprint goes on from there; any other one starts as a warm start does.
+What such a fit leaves, and when the next one is the same, is in :mod:`widemargin._resuming`. Here
+is the run of a fit that may leave it.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from widemargin._fitting import FitProgress, Interrupted
+from widemargin._resuming import STATE, fingerprint, keep, recall
 from widemargin.kernels import Rows
 from widemargin.solvers.progress import Progress, Solver, SolverState
 
@@ -23,9 +20,6 @@ Array: TypeAlias = npt.NDArray[Any]
 
 #: Reasons of a fit that is not over, which may be gone on with.
 EARLY = ("max_seconds", "callback", "interrupted")
-
-# Parameters that may differ between the two fits. Random numbers go on from where they were.
-_FREE = ("max_seconds", "n_jobs", "random_state", "verbose", "warm_start")
 
 
 class Checkpoint:
@@ -46,11 +40,7 @@ class Checkpoint:
 
     def found(self) -> dict[str, Any] | None:
         """Return the packed state to go on from, or None."""
-        kept = self._estimator.__dict__.get("_state")
-        if not self._wanted or kept is None or kept["fingerprint"] != self._fingerprint():
-            return None
-        packed: dict[str, Any] = kept["solver"]
-        return packed
+        return recall(self._estimator, *self._data) if self._wanted else None
 
     def keep(self, state: SolverState) -> None:
         """Remember the state after a round, for Ctrl-C in the next one."""
@@ -62,21 +52,8 @@ class Checkpoint:
         if not self._wanted or reason not in EARLY:
             return {}
         packed = self._last if reason == "interrupted" else state.pack()
-        return {"_state": {"fingerprint": self._fingerprint(), "solver": packed}}
-
-    def _fingerprint(self) -> str:
-        parameters = self._estimator.get_params(deep=False)
-        lasting = {name: parameters[name] for name in sorted(parameters) if name not in _FREE}
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{type(self._estimator).__name__} {lasting!r}".encode())
-        rows, labels, caps = self._data
-        parts = (rows.data, rows.indices, rows.indptr) if sp.issparse(rows) else (rows,)
-        digest.update(repr(rows.shape).encode())
-        for part in (*parts, labels, caps):
-            array = np.ascontiguousarray(part)
-            digest.update(f"{array.dtype.str} {array.shape}".encode())
-            digest.update(array.reshape(-1).view(np.uint8).data)
-        return digest.hexdigest()
+        assert packed is not None
+        return {STATE: keep(self._estimator, fingerprint(*self._data), packed)}
 
 
 def run_fit(
@@ -118,13 +95,3 @@ def run_fit(
     attributes = attributes_so_far(reason) | checkpoint.left_by(state, reason)
     told.end(lambda: attributes)
     return attributes
-
-
-def check_state(value: Any) -> None:
-    """Require what a file may hold as ``_state``; ValueError if it is none.
-
-    What is within is checked by the solver that goes on from it.
-    """
-    is_state = type(value) is dict and set(value) == {"fingerprint", "solver"}
-    if not is_state or type(value["fingerprint"]) is not str or type(value["solver"]) is not dict:
-        raise ValueError("_state is no state of a solver")

@@ -41,20 +41,26 @@ class Interrupted(KeyboardInterrupt):
     Attributes
     ----------
     estimator : the estimator whose ``fit`` it was
-    last_good : a fitted estimator
+    last_good : a fitted estimator or None
         The machine after the last round that was finished.
+    state : dict or None
+        From which the next fit can go on, as :mod:`widemargin._resuming` keeps it.
     """
 
-    def __init__(self, estimator: Any, last_good: Any) -> None:
-        super().__init__(estimator, last_good)  # which pickles go by
+    def __init__(
+        self, estimator: Any, last_good: Any = None, state: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(estimator, last_good, state)  # which pickles go by
         self.estimator = estimator
         self.last_good = last_good
+        self.state = state
 
 
 def all_or_nothing(fit: Method) -> Method:
     """Make a ``fit`` leave the estimator as it was where it fails or is interrupted.
 
-    What an interrupted fit had come to is offered in ``history_`` under :data:`LAST_GOOD`.
+    What an interrupted fit had come to is offered in ``history_`` under :data:`LAST_GOOD`, and in
+    ``_state`` where the next fit can go on from it.
     Callbacks are torn down in either case.
     """
     managed = with_callbacks(fit)
@@ -68,8 +74,11 @@ def all_or_nothing(fit: Method) -> Method:
             self.__dict__.clear()
             self.__dict__.update(before)
             if isinstance(error, Interrupted) and error.estimator is self:
-                way = before.get("history_", error.last_good.history_)
-                self.history_ = {**way, LAST_GOOD: error.last_good}
+                if error.last_good is not None:
+                    way = before.get("history_", error.last_good.history_)
+                    self.history_ = {**way, LAST_GOOD: error.last_good}
+                if error.state is not None:
+                    self._state = error.state
             raise
 
     return guarded  # type: ignore[return-value]  # wraps keeps the signature

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from widemargin.kernels import Kernel, Rows
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
-from widemargin.solvers.progress import Progress
+from widemargin.solvers.progress import Progress, pack_random, unpack_random
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -83,25 +83,6 @@ class Growth:
     objective: BasisObjective
     state: GreedyState
 
-    @classmethod
-    def begin(
-        cls,
-        solver: GreedyNewton,
-        objective: BasisObjective,
-        rng: np.random.RandomState,
-        warm: Callable[[BasisColumns], Array | None] = lambda basis: None,
-    ) -> Self:
-        """Begin to grow; ``warm`` may put vectors into the basis and return their coefficients."""
-        start = warm(objective.basis)
-        return cls(solver, objective, solver.init(objective, rng, start))
-
-    @classmethod
-    def resume(
-        cls, solver: GreedyNewton, objective: BasisObjective, packed: dict[str, Any]
-    ) -> Self:
-        """Go on from a state that was packed."""
-        return cls(solver, objective, GreedyState.unpack(packed, objective))
-
     def run(self, progress: Progress) -> None:
         """Grow until there is a reason to stop."""
         self.solver.solve(self.objective, self.state, progress)
@@ -114,6 +95,112 @@ class Growth:
         """Return the machine with coefficients solved for exactly, and the state at that end."""
         ended = self.solver.finish(self.objective, self.state)
         return Grown.of(self.objective, ended), ended
+
+
+class GreedyFit:
+    """Machines that are grown one after the other, with one stream of random numbers.
+
+    Where one is stopped before its end, those after it are grown as far as the reason to stop lets
+    them, so that every class has its machine. A fit that goes on does so from the one that was
+    stopped, and grows those after it anew: as if nothing had stopped it.
+
+    Parameters
+    ----------
+    solver : GreedyNewton
+    objectives : list of callable
+        Each makes the objective of a machine, with no vectors in its basis.
+    rng : RandomState
+    warm : callable
+        Gets a basis and the number of its machine; may put vectors in, and return coefficients.
+    resumed : dict, default=None
+        What ``pack`` returned when the fit was stopped.
+    keep : bool, default=False
+        Whether the fit can be packed after it was stopped.
+
+    Attributes
+    ----------
+    finished : list of Grown
+        The machines that have ended.
+    current : Growth or None
+        The one that grows.
+    stopped : dict or None
+        What ``pack`` gave where the first machine was stopped before its end.
+    """
+
+    def __init__(
+        self,
+        solver: GreedyNewton,
+        objectives: list[Callable[[], BasisObjective]],
+        rng: np.random.RandomState,
+        warm: Callable[[BasisColumns, int], Array | None],
+        *,
+        resumed: dict[str, Any] | None = None,
+        keep: bool = False,
+    ) -> None:
+        self._solver, self._objectives, self._warm = solver, objectives, warm
+        self._rng, self._keep, self._resumed = rng, keep, resumed
+        self.finished = [Grown.unpack(packed) for packed in resumed["finished"]] if resumed else []
+        self.current: Growth | None = None
+        self.stopped: dict[str, Any] | None = None
+
+    def run(
+        self,
+        progress: Callable[[Growth], Progress],
+        check: Callable[[Growth, GreedyState], None],
+    ) -> list[Grown]:
+        """Grow all machines.
+
+        Parameters
+        ----------
+        progress : callable
+            Makes what watches over the growth of a machine.
+        check : callable
+            Gets each machine at its end, to warn of what is not as it should be.
+        """
+        while len(self.finished) < len(self._objectives):
+            self.current = growth = self._next()
+            growth.run(progress(growth))
+            if self._keep and self.stopped is None and growth.state.stopped_early:
+                self.stopped = self.pack()
+            grown, ended = growth.finish()
+            check(growth, ended)
+            self.current = None
+            self.finished.append(grown)
+        return self.finished
+
+    def _next(self) -> Growth:
+        number = len(self.finished)
+        objective = self._objectives[number]()
+        if self._resumed is not None:
+            packed, self._resumed = self._resumed, None
+            self._rng = unpack_random(packed["random"])
+            if packed["state"] is not None:
+                return Growth(
+                    self._solver,
+                    objective,
+                    GreedyState.unpack(packed["state"], objective, self._rng),
+                )
+        start = self._warm(objective.basis, number)
+        return Growth(self._solver, objective, self._solver.init(objective, self._rng, start))
+
+    def pack(self) -> dict[str, Any]:
+        """Return where the fit is, as what model files hold: after the last finished round."""
+        if self._resumed is not None:
+            return self._resumed  # it has not gone on yet
+        return {
+            "finished": [machine.pack() for machine in self.finished],
+            "state": None if self.current is None else self.current.state.pack(),
+            "random": pack_random(self._rng),
+        }
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a round was finished, and written down."""
+        if self.current is None:
+            return bool(self.finished)
+        state = self.current.state
+        written = len(state.stages) == len(state.history["n_basis"])
+        return written and (bool(self.finished) or state.history["n_basis"][-1] > 0)
 
 
 def objective_of(

@@ -388,7 +388,8 @@ def _grow(
         ),
     )
     with one_blas_thread():
-        growth = Growth.begin(solver, objective, check_random_state(machine.random_state))
+        state = solver.init(objective, check_random_state(machine.random_state))
+        growth = Growth(solver, objective, state)
         growth.run(Progress())
         grown, ended = growth.finish()
         stages = ended.stages[-len(grown.expansions) :]

@@ -19,6 +19,7 @@ from widemargin._fitting import (
 from widemargin._kernel_machine import KernelMachine
 from widemargin._learning import Learned, LearnSettings, dense_rows, learn, metric_for
 from widemargin._machines import (
+    GreedyFit,
     Grown,
     Growth,
     Problem,
@@ -34,6 +35,7 @@ from widemargin._parameters import (
     check_integer,
     check_real,
 )
+from widemargin._resuming import STATE, fingerprint, keep, recall
 from widemargin._rows import rows_like, same_rows
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
@@ -54,7 +56,7 @@ from widemargin.kernels import (
 from widemargin.losses import CLASS_LOSSES, Loss
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Link, Readout
-from widemargin.solvers.greedy import GreedyNewton
+from widemargin.solvers.greedy import GreedyNewton, GreedyState
 from widemargin.solvers.progress import Progress
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -66,6 +68,11 @@ def _standing(learned: Learned) -> str:
     if "validation_score" in last:
         text += f", validation score {last['validation_score']:.4f}"
     return text
+
+
+def _stop_reason(reasons: list[str]) -> str:
+    """Return that of the last machine, or the time limit where that ended any of them."""
+    return "max_seconds" if "max_seconds" in reasons else reasons[-1]
 
 
 class SparseKernelClassifier(HasBasisSettings, KernelMachine):
@@ -138,13 +145,20 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
     max_iter : int, default=100
         Newton steps a solve at the most.
 
+    max_seconds : float or None, default=None
+        Time limit, looked at after each round; the last solve comes after it. A fit that runs into
+        it keeps the machine it has, with a warning.
+
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with ``sample_weight``.
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the vectors and coefficients of the fit before (a learned basis:
         from vectors, widths and metric), and adds up to ``max_basis`` in all. Fewer than there are
-        is an error.
+        is an error. A fit that ``max_seconds``, a callback or Ctrl-C stopped goes on to the bit as
+        if nothing had stopped it, if ``fit`` is called again with the same data and parameters
+        (but ``max_seconds``, ``n_jobs`` and ``verbose``), after saving and loading too. For that it
+        keeps what it had computed: as many numbers as rows times vectors.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the draws of candidates; of a learned basis, for where vectors begin, rows that
@@ -188,9 +202,10 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         a learned basis, the estimator is as it was before, but for an entry ``last_good`` here: a
         fitted copy, after the last move that was finished.
     stop_reason_ : str
-        Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
-        the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
-        no more: "max_iter" (its own), "tol", "early_stopping", "callback", or "not_finite" (of the
+        Why growth ended: "max_basis", "tol", "callback", "max_seconds" or "exhausted" (every row is
+        expressed by the basis); the last of the machines with ``basis="per_class"``, and
+        "max_seconds" if that ended any of them. Why a learned basis moved no more: "max_iter" (its
+        own), "tol", "early_stopping", "callback", "max_seconds", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
@@ -249,6 +264,7 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 100,
+        max_seconds: float | None = None,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -266,6 +282,7 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.max_seconds = max_seconds
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -309,6 +326,7 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
                 progress, attributes = self._learn(training, previous, rng, data)
             else:
                 progress, attributes = self._choose(training, previous, rng, data)
+        self.__dict__.pop(STATE, None)
         self.__dict__.update(attributes)
         progress.end(lambda: attributes)
         return self
@@ -332,22 +350,79 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
             gradient_tol=settings.gradient_tol,
             max_iter=self.max_iter,
         )
-        problems = self._problems(training.targets)
+        problems, labels = self._problems(training.targets), training.targets.numbers
+        resumed = recall(self, rows, labels, caps)
+        if resumed is not None:
+            previous = resumed["previous"]  # which the machines that are still to come begin with
+        fit = GreedyFit(
+            solver,
+            [
+                partial(
+                    objective_of,
+                    problem,
+                    kernel,
+                    rows,
+                    caps,
+                    fit_intercept=self.fit_intercept,
+                    max_basis=self.max_basis,
+                    n_threads=thread_count(self.n_jobs),
+                )
+                for problem in problems
+            ],
+            rng,
+            partial(self._warm_coefficients, previous),
+            resumed=resumed,
+            keep=self.warm_start,
+        )
         progress = FitProgress(self, len(problems) * solver.count_rounds(), *data)
-        grown: list[Grown] = []
-        for problem in problems:
-            objective = objective_of(
-                problem,
-                kernel,
-                rows,
-                caps,
-                fit_intercept=self.fit_intercept,
-                max_basis=self.max_basis,
-                n_threads=thread_count(self.n_jobs),
+
+        def state_of(packed: dict[str, Any]) -> dict[str, Any]:
+            packed["previous"] = previous if len(problems) > 1 else None
+            return keep(self, fingerprint(rows, labels, caps), packed)
+
+        try:
+            grown = fit.run(self._watched(fit, kernel, progress), self._check_grown)
+        except KeyboardInterrupt as stop:
+            if not (self.warm_start and fit.has_begun):
+                raise
+            raise Interrupted(self, state=state_of(fit.stopped or fit.pack())) from stop
+        attributes = self._fitted_attributes(kernel, grown)
+        if attributes["stop_reason_"] == "max_seconds":
+            warn_user(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, at "
+                f"{attributes['model_'].n_basis} vectors; max_basis is {self.max_basis}. The "
+                "machine is the one it had come to.",
+                ConvergenceWarning,
             )
-            warm = partial(self._warm_coefficients, previous, machine=len(grown))
-            grown.append(self._grow(Growth.begin(solver, objective, rng, warm), progress, grown))
-        return progress, self._fitted_attributes(kernel, grown)
+        if fit.stopped is not None:
+            attributes[STATE] = state_of(fit.stopped)
+        return progress, attributes
+
+    def _watched(
+        self, fit: GreedyFit, kernel: Kernel, progress: FitProgress
+    ) -> Callable[[Growth], Progress]:
+        """Return a function that makes what watches over the growth of a machine."""
+        whole = Progress(self.max_seconds)
+
+        def watch(growth: Growth) -> Progress:
+            state, number = growth.state, len(fit.finished) + 1
+
+            def attributes_so_far() -> dict[str, Any]:
+                return self._fitted_attributes(kernel, [*fit.finished, growth.so_far()])
+
+            def standing() -> str:
+                machine = f"machine {number}, " if self._basis().per_class else ""
+                size, value = (state.history[name][-1] for name in ("n_basis", "objective"))
+                return f"{machine}{size} vectors, objective {value:.6g}"
+
+            return Progress(
+                max_seconds=whole.seconds_left(),
+                before_round=progress.begin_round,
+                after_round=lambda: progress.end_round(attributes_so_far, standing),
+                earlier=state.history["seconds"][-1],
+            )
+
+        return watch
 
     def _learn(
         self,
@@ -520,6 +595,8 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         check_flag("fit_intercept", self.fit_intercept)
         check_real("tol", self.tol, least=0.0)
         check_integer("max_iter", self.max_iter, least=1)
+        if self.max_seconds is not None:
+            check_real("max_seconds", self.max_seconds, positive=True)
         check_flag("warm_start", self.warm_start)
 
     def _basis(self) -> BasisSettings:
@@ -534,24 +611,9 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
         signed = loss.one_against_rest()
         return [Problem(signed, targets.encode_against_rest(signed, number), 1) for number in alone]
 
-    def _grow(self, growth: Growth, progress: FitProgress, finished: list[Grown]) -> Grown:
-        basis, state, number = growth.objective.basis, growth.state, len(finished) + 1
-
-        def attributes_so_far() -> dict[str, Any]:
-            return self._fitted_attributes(basis.kernel, [*finished, growth.so_far()])
-
-        def standing() -> str:
-            machine = f"machine {number}, " if self._basis().per_class else ""
-            size, value = (state.history[name][-1] for name in ("n_basis", "objective"))
-            return f"{machine}{size} vectors, objective {value:.6g}"
-
-        growth.run(
-            Progress(
-                before_round=progress.begin_round,
-                after_round=lambda: progress.end_round(attributes_so_far, standing),
-            )
-        )
-        grown, ended = growth.finish()
+    def _check_grown(self, growth: Growth, ended: GreedyState) -> None:
+        """Warn of a machine that is not as it should be."""
+        basis = growth.objective.basis
         if not ended.converged:
             self._warn_not_converged(ended.history["gradient"][-1], ended.excess)
         if basis.takes_no_row:
@@ -567,7 +629,6 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
                 "classes could be learned. Check X, its scale, and gamma.",
                 UserWarning,
             )
-        return grown
 
     def _fitted_attributes(self, kernel: Kernel, grown: list[Grown]) -> dict[str, Any]:
         """Return the attributes of an estimator that consists of these machines."""
@@ -591,7 +652,7 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
             objective_=float(sum(machine.history["objective"][-1] for machine in grown)),
             n_iter_=int(sum(machine.n_iter for machine in grown)),
             history_=history,
-            stop_reason_=grown[-1].stop_reason,
+            stop_reason_=_stop_reason([machine.stop_reason for machine in grown]),
             _is_learned=False,
             _stages=stages,
         )

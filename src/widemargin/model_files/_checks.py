@@ -15,7 +15,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin._base import MODEL_PARTS
-from widemargin._checkpoints import check_state
 from widemargin._file_changes import differing_names
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
@@ -248,11 +247,6 @@ def _check_record(value: Any, name: str) -> None:
             require(known, f"{name}[{key}]", "is no number, text, list or array")
 
 
-def _check_state(value: Any, name: str, estimator: Any) -> None:
-    check_state(value)
-    _check_record(value, name)
-
-
 def _check_n_basis(value: Any, name: str, estimator: Any) -> None:
     same = type(value) is int and value == estimator.model_.n_basis
     require(same, name, "does not go with model_")
@@ -359,6 +353,15 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
 
 def _check_truth(value: Any, name: str, estimator: Any) -> None:
     require(type(value) is bool, name, "is neither true nor false")
+
+
+def _check_state(value: Any, name: str, estimator: Any) -> None:
+    """Require a record of a fit that was stopped; it is only used for the data that it names."""
+    require(type(value) is dict, name, "is no record")
+    require(set(value) == {"data", "settings", "packed"}, name, "has parts missing or surplus")
+    for part in ("data", "settings"):
+        require(type(value[part]) is str, f"{name}.{part}", "is no fingerprint")
+    _check_record(value["packed"], f"{name}.packed")
 
 
 _PARAMETER_RULES: dict[str, Callable[[Any, str], None]] = {

@@ -41,6 +41,7 @@ Array: TypeAlias = npt.NDArray[Any]
 _MORE_CANDIDATES = 8  # for each vector of a round after the first
 _ROUGH_FORCING = 0.25  # for solves that the next round makes stale
 _MOST_EXCESS = 1e-2  # share of the objective that the last solve may leave to gain
+_ENDS = ("max_basis", "tol", "exhausted")  # after which there is nothing more to do
 _MOVING = ("coefficients", "reference", "stages", "n_iter", "converged", "excess")
 
 
@@ -81,6 +82,11 @@ class GreedyState(SolverState):
     excess: float = 0.0
 
     @property
+    def stopped_early(self) -> bool:
+        """Whether there would be more rounds, but for a callback, the clock or an interrupt."""
+        return self.stopped_because not in _ENDS
+
+    @property
     def reference_norm(self) -> float:
         """Norm of the gradient at zero coefficients."""
         return float(np.linalg.norm(self.reference))
@@ -115,14 +121,22 @@ class GreedyState(SolverState):
         }
 
     @classmethod
-    def unpack(cls, packed: dict[str, Any], problem: BasisObjective) -> Self:
-        """Return the state that was packed; the basis of the problem becomes what it was."""
+    def unpack(
+        cls,
+        packed: dict[str, Any],
+        problem: BasisObjective,
+        rng: np.random.RandomState | None = None,
+    ) -> Self:
+        """Return the state that was packed; the basis of the problem becomes what it was.
+
+        Random numbers go on from where they were, unless others are given that do.
+        """
         problem.basis.restore(packed["basis"])
         return cls(
             basis=problem.basis,
             scores=Scores(list(packed["scores"])),
             open_rows=OpenRows.unpack(packed["open_rows"], problem.n_rows),
-            rng=unpack_random(packed["random"]),
+            rng=unpack_random(packed["random"]) if rng is None else rng,
             history={name: list(values) for name, values in packed["history"].items()},
             stopped_because=packed["stopped_because"],
             **{name: packed[name] for name in _MOVING} | {"stages": list(packed["stages"])},
@@ -206,12 +220,11 @@ class GreedyNewton(Solver[GreedyState]):
         return state
 
     def solve(self, problem: BasisObjective, state: GreedyState, progress: Progress) -> GreedyState:
-        """Grow until there is a reason to stop; a basis that is full does not begin."""
+        """Grow until there is a reason to stop; a state that has come to its end stays there."""
+        self.check(problem)
         if problem.basis.n_basis >= self.max_basis:
-            self.check(problem)
             state.stopped_because = "max_basis"
-            return state
-        return super().solve(problem, state, progress)
+        return super().solve(problem, state, progress) if state.stopped_early else state
 
     def step(
         self, problem: BasisObjective, state: GreedyState, progress: Progress

@@ -81,6 +81,10 @@ class Progress:
         """Return the time since the fit began, or went on."""
         return time.perf_counter() - self.started
 
+    def seconds_left(self) -> float | None:
+        """Return how much of the time limit is left, for a part of the fit; None without one."""
+        return None if self.max_seconds is None else max(self.max_seconds - self.seconds(), 0.0)
+
     def is_late(self) -> bool:
         """Whether the time is over."""
         return self.max_seconds is not None and self.seconds() >= self.max_seconds
