@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -12,11 +12,10 @@ from sklearn.utils import check_random_state
 
 from widemargin._fitting import (
     FitProgress,
-    Interrupted,
     all_or_nothing,
 )
 from widemargin._kernel_machine import KernelMachine
-from widemargin._learning import Learned, LearnSettings, dense_rows, learn, metric_for
+from widemargin._learned_fit import STATE, LearnsBasis
 from widemargin._machines import Grown, Problem, merge, order_of_choice, two_as_one
 from widemargin._parameters import (
     check_choice,
@@ -36,11 +35,8 @@ from widemargin.basis_settings import (
     as_basis,
 )
 from widemargin.kernels import (
-    RBF,
-    AdaptiveRBF,
     Kernel,
     Rows,
-    auto_gamma,
 )
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
@@ -51,15 +47,7 @@ from widemargin.solvers.greedy import GreedyNewton, GreedyState
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def _standing(learned: Learned) -> str:
-    last = {name: values[-1] for name, values in learned.state.history.items()}
-    text = f"{len(learned.vectors)} vectors, objective {last['objective']:.6g}"
-    if "validation_score" in last:
-        text += f", validation score {last['validation_score']:.4f}"
-    return text
-
-
-class SparseKernelClassifier(HasBasisSettings, KernelMachine):
+class SparseKernelClassifier(HasBasisSettings, LearnsBasis, KernelMachine):
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,
@@ -305,6 +293,7 @@ callable, default="rbf"
                 progress, attributes = self._choose(
                     rows, labels, counts, weights, previous, rng, data
                 )
+        self.__dict__.pop(STATE, None)
         self.__dict__.update(attributes)
         progress.end(lambda: attributes)
         return self
@@ -348,106 +337,6 @@ callable, default="rbf"
             state = solver.init(objective, weights, start)
             grown.append(self._grow(solver, objective, state, rng, progress, grown))
         return progress, self._fitted_attributes(kernel, grown)
-
-    def _learn(
-        self,
-        rows: Rows,
-        labels: npt.NDArray[np.intp],
-        weights: Array,
-        previous: dict[str, Any] | None,
-        rng: np.random.RandomState,
-        data: tuple[Any, Any, Any],
-    ) -> tuple[FitProgress, dict[str, Any]]:
-        """Learn basis vectors; return the fitted attributes."""
-        basis = self._basis()
-        assert isinstance(basis, LearnedBasis)
-        settings = LearnSettings(
-            max_basis=self.max_basis,
-            basis=basis,
-            gamma=auto_gamma(rows) if self.gamma == "auto" else self.gamma,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            fit_intercept=self.fit_intercept,
-            n_threads=thread_count(self.n_jobs),
-        )
-        (problem,) = self._problems(labels)
-        # Rows that are equal, of no weight or held out may make the solver another.
-        n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
-        progress = FitProgress(self, n_rounds, *data)
-        last_good: Callable[[], Learned] | None = None
-
-        def after_round(so_far: Callable[[], Learned]) -> bool:
-            nonlocal last_good
-            last_good = so_far
-            return progress.end_round(
-                lambda: self._learned_attributes(so_far()), lambda: _standing(so_far())
-            )
-
-        try:
-            learned = learn(
-                dense_rows(rows),
-                labels,
-                problem,
-                weights,
-                settings,
-                rng,
-                previous=self._previous_units(previous, settings),
-                before_round=progress.begin_round,
-                after_round=after_round,
-            )
-        except KeyboardInterrupt as stop:
-            if last_good is None:
-                raise
-            machine = self._fitted_copy(self._learned_attributes(last_good()))
-            raise Interrupted(self, machine) from stop
-        if learned.state.stopped_because == "not_finite":
-            warn_user(
-                "The objective or its gradient was not finite on the way, and the machine is the "
-                "last one before. Check the scale of X, or lower C.",
-                ConvergenceWarning,
-            )
-        if not learned.state.converged:
-            self._warn_not_converged(learned.state.gradient)
-        return progress, self._learned_attributes(learned)
-
-    def _learned_attributes(self, learned: Learned) -> dict[str, Any]:
-        """Return the attributes of an estimator with these units."""
-        count = len(learned.vectors)
-        history = {name: np.array(values) for name, values in learned.state.history.items()}
-        history["n_basis"] = np.full(len(history["objective"]), count)
-        return self._attributes_of(
-            KernelExpansion(learned.kernel, learned.vectors, learned.coef, learned.intercept),
-            basis_indices_=np.full(count, -1),
-            objective_=float(learned.state.objective),
-            n_iter_=int(learned.state.n_iter),
-            history_=history,
-            stop_reason_=learned.state.stopped_because,
-            _is_learned=True,
-            _stages=[(learned.coef, learned.intercept)],
-        )
-
-    def _previous_units(
-        self, previous: dict[str, Any] | None, settings: LearnSettings
-    ) -> tuple[Kernel, Array] | None:
-        if previous is None:
-            return None
-        kernel = previous["model_"].kernel
-        axes = {"none": None, "diagonal": 1, "full": 2}[
-            metric_for(settings.basis, self.n_features_in_)
-        ]
-        same = (
-            isinstance(kernel, RBF)
-            if axes is None
-            else isinstance(kernel, AdaptiveRBF)
-            and kernel.metric is not None
-            and kernel.metric.ndim == axes
-        )
-        if not (previous["_is_learned"] and same):
-            raise ValueError(
-                "warm_start=True with a learned basis goes on from a learned basis of the same "
-                "metric, and the fit before was another. Set warm_start=False to start anew."
-            )
-        return kernel, np.asarray(previous["basis_"], dtype=np.float64)
 
     def _warn_not_converged(self, gradient: float, excess: float = 0.0) -> None:
         wanted = self._basis().gradient_tol

@@ -21,7 +21,7 @@ from widemargin.models import KernelExpansion, Model
 Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
-_SOMETIMES = frozenset({"feature_names_in_"})
+_SOMETIMES = frozenset({"_state", "feature_names_in_"})
 _EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
@@ -314,6 +314,11 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
     require(type(rows_seen) is int and rows_seen >= 0, f"{name}.rows_seen", "is no count")
 
 
+def _check_state(value: Any, name: str, estimator: Any) -> None:
+    # What it holds is looked at when a fit goes on from it, if that is of the same data.
+    require(type(value) is dict and all(type(key) is str for key in value), name, "is no record")
+
+
 def _check_truth(value: Any, name: str, estimator: Any) -> None:
     require(type(value) is bool, name, "is neither true nor false")
 
@@ -343,6 +348,7 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "stop_reason_": _check_reason,
     "history_": _check_history,
     "_is_learned": _check_truth,
+    "_state": _check_state,
     "_stages": _check_stages,
     "_patterns": _check_patterns,
 }

@@ -1,0 +1,188 @@
+"""The fit of an estimator with a learned basis: progress, interruptions, and going on from one."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin._fitting import LAST_GOOD, FitProgress, Interrupted
+from widemargin._learning import Learned, Learning, LearnSettings, dense_rows, metric_for
+from widemargin._system.warnings import warn_user
+from widemargin._threads import thread_count
+from widemargin.basis_settings import LearnedBasis
+from widemargin.kernels import RBF, AdaptiveRBF, Kernel, Rows, auto_gamma
+from widemargin.models import KernelExpansion
+from widemargin.solvers.progress import Progress
+
+Array: TypeAlias = npt.NDArray[Any]
+
+#: Attribute of an estimator whose fit was stopped, from which a warm start goes on.
+STATE = "_state"
+
+_STOPPED = ("callback", "interrupted", "max_seconds")
+_OF_NO_ACCOUNT = ("max_seconds", "n_jobs", "verbose")  # for what a fit comes to, if it goes on
+
+
+def fingerprint(parameters: dict[str, Any], *data: Any) -> str:
+    """Return a digest of parameters and data: a fit is gone on with only if both are the same."""
+    digest = hashlib.blake2b(digest_size=32)
+    for name in sorted(parameters.keys() - set(_OF_NO_ACCOUNT)):
+        value = parameters[name]
+        if name == "random_state" and not isinstance(value, (int, np.integer)):
+            value = None  # which a fit has drawn from
+        digest.update(f"{name}={value!r};".encode())
+    for each in data:
+        parts = (each.data, each.indices, each.indptr) if sp.issparse(each) else (each,)
+        for part in parts:
+            digest.update(f"{part.shape}{part.dtype.str};".encode())
+            digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+class LearnsBasis:
+    """The part of :class:`SparseKernelClassifier` that learns its vectors."""
+
+    def _learn(
+        self: Any,
+        rows: Rows,
+        labels: npt.NDArray[np.intp],
+        weights: Array,
+        previous: dict[str, Any] | None,
+        rng: np.random.RandomState,
+        data: tuple[Any, Any, Any],
+    ) -> tuple[FitProgress, dict[str, Any]]:
+        """Learn basis vectors; return the fitted attributes."""
+        basis = self._basis()
+        assert isinstance(basis, LearnedBasis)
+        settings = LearnSettings(
+            max_basis=self.max_basis,
+            basis=basis,
+            gamma=auto_gamma(rows) if self.gamma == "auto" else self.gamma,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            fit_intercept=self.fit_intercept,
+            n_threads=thread_count(self.n_jobs),
+        )
+        (problem,) = self._problems(labels)
+        key = fingerprint(self.get_params(), rows, labels, weights) if self.warm_start else ""
+        packed = self._stopped_state(key)
+        units = None if packed else self._previous_units(previous, basis)
+        learning = Learning(
+            dense_rows(rows),
+            labels,
+            problem,
+            weights,
+            settings,
+            rng,
+            previous=units,
+            packed=packed,
+        )
+        # Rows that are equal, of no weight or held out may make the solver another.
+        n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
+        told = FitProgress(self, n_rounds, *data)
+        progress = Progress(
+            max_seconds=getattr(self, "max_seconds", None),
+            before_round=told.begin_round,
+            after_round=lambda: told.end_round(
+                lambda: self._learned_attributes(learning.so_far()),
+                lambda: _standing(learning.so_far()),
+            ),
+        )
+        try:
+            learning.solve(progress)
+        except KeyboardInterrupt as stop:
+            if not learning.state.history:
+                raise
+            learning.state.stopped_because = "interrupted"
+            attributes = self._learned_attributes(learning.so_far())
+            machine = self._fitted_copy(attributes | self._kept_state(learning, key))
+            raise Interrupted(self, machine) from stop
+        learned = learning.finished()
+        self._warn_of(learned)
+        return told, self._learned_attributes(learned) | self._kept_state(learning, key)
+
+    def _learned_attributes(self: Any, learned: Learned) -> dict[str, Any]:
+        """Return the attributes of an estimator with these units."""
+        count = len(learned.vectors)
+        n_rounds = len(learned.history["objective"])
+        attributes: dict[str, Any] = self._attributes_of(
+            KernelExpansion(learned.kernel, learned.vectors, learned.coef, learned.intercept),
+            basis_indices_=np.full(count, -1),
+            objective_=float(learned.point.objective),
+            n_iter_=int(learned.n_iter),
+            history_=learned.history | {"n_basis": np.full(n_rounds, count)},
+            stop_reason_=learned.stop_reason,
+            _is_learned=True,
+            _stages=[(learned.coef, learned.intercept)],
+        )
+        return attributes
+
+    def _kept_state(self: Any, learning: Learning, key: str) -> dict[str, Any]:
+        """Return the attribute that a warm start goes on from, where there is more to come."""
+        if not self.warm_start or learning.state.stopped_because not in _STOPPED:
+            return {}
+        packed = learning.pack()
+        return {} if packed is None else {STATE: {"fingerprint": key, **packed}}
+
+    def _stopped_state(self: Any, key: str) -> dict[str, Any] | None:
+        """Return what a fit of the same data and parameters left that was stopped."""
+        if not self.warm_start:
+            return None
+        last_good = vars(self).get("history_", {}).get(LAST_GOOD)
+        for machine in (last_good, self):
+            packed = vars(machine).get(STATE) if machine is not None else None
+            if packed is not None and packed.get("fingerprint") == key:
+                return dict(packed)
+        return None
+
+    def _previous_units(
+        self: Any, previous: dict[str, Any] | None, basis: LearnedBasis
+    ) -> tuple[Kernel, Array] | None:
+        if previous is None:
+            return None
+        kernel = previous["model_"].kernel
+        axes = {"none": None, "diagonal": 1, "full": 2}[metric_for(basis, self.n_features_in_)]
+        same = (
+            isinstance(kernel, RBF)
+            if axes is None
+            else isinstance(kernel, AdaptiveRBF)
+            and kernel.metric is not None
+            and kernel.metric.ndim == axes
+        )
+        if not (previous["_is_learned"] and same):
+            raise ValueError(
+                "warm_start=True with a learned basis goes on from a learned basis of the same "
+                "metric, and the fit before was another. Set warm_start=False to start anew."
+            )
+        return kernel, np.asarray(previous["basis_"], dtype=np.float64)
+
+    def _warn_of(self: Any, learned: Learned) -> None:
+        """Say what went other than it was asked for."""
+        if learned.stop_reason == "not_finite":
+            warn_user(
+                "The objective or its gradient was not finite on the way, and the machine is the "
+                "last one before. Check the scale of X, or lower C.",
+                ConvergenceWarning,
+            )
+        if learned.stop_reason == "max_seconds":
+            warn_user(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, after "
+                f"{len(learned.history['objective'])} moves. The machine is the one it had come "
+                "to. Raise max_seconds; with warm_start=True the same fit goes on from there.",
+                ConvergenceWarning,
+            )
+        if not learned.point.converged:
+            self._warn_not_converged(learned.point.gradient)
+
+
+def _standing(learned: Learned) -> str:
+    last = {name: values[-1] for name, values in learned.history.items()}
+    text = f"{len(learned.vectors)} vectors, objective {last['objective']:.6g}"
+    if "validation_score" in last:
+        text += f", validation score {last['validation_score']:.4f}"
+    return text
