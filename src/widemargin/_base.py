@@ -103,7 +103,7 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
         return parameters
 
     @classmethod
-    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _attributes_before(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return what files lack that were written before a fit left it, for these parameters."""
         return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,20 +29,50 @@ _STOPPED = ("callback", "interrupted", "max_seconds")
 _OF_NO_ACCOUNT = ("max_seconds", "n_jobs", "verbose")  # for what a fit comes to, if it goes on
 
 
-def fingerprint(parameters: dict[str, Any], *data: Any) -> str:
-    """Return a digest of parameters and data: a fit is gone on with only if both are the same."""
-    digest = hashlib.blake2b(digest_size=32)
-    for name in sorted(parameters.keys() - set(_OF_NO_ACCOUNT)):
-        value = parameters[name]
-        if name == "random_state" and not isinstance(value, (int, np.integer)):
-            value = None  # which a fit has drawn from
-        digest.update(f"{name}={value!r};".encode())
-    for each in data:
-        parts = (each.data, each.indices, each.indptr) if sp.issparse(each) else (each,)
+def fingerprint(*values: Any) -> str:
+    """Return a digest of arrays, CSR matrices, random numbers, and of others by their text."""
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        if isinstance(value, np.random.RandomState):
+            parts = [np.frombuffer(pickle.dumps(value.get_state(legacy=False)), dtype=np.uint8)]
+        elif sp.issparse(value):
+            parts = [value.data, value.indices, value.indptr]
+        else:
+            parts = [value]
         for part in parts:
-            digest.update(f"{part.shape}{part.dtype.str};".encode())
-            digest.update(np.ascontiguousarray(part).data)
+            if isinstance(part, np.ndarray):
+                digest.update(f"{part.shape}{part.dtype.str};".encode())
+                digest.update(np.ascontiguousarray(part).data)
+            else:
+                digest.update(f"{part!r};".encode())
     return digest.hexdigest()
+
+
+def _settings(estimator: Any) -> str:
+    parameters = estimator.get_params()
+    names = sorted(parameters.keys() - set(_OF_NO_ACCOUNT))
+    return fingerprint(*(each for name in names for each in (name, parameters[name])))
+
+
+def keep(estimator: Any, data: str, packed: dict[str, Any]) -> dict[str, Any]:
+    """Return what a stopped fit leaves: a packed state, and what it is the state of."""
+    return {"data": data, "settings": _settings(estimator), "packed": packed}
+
+
+def recall(estimator: Any, *data: Any) -> dict[str, Any] | None:
+    """Return the packed state from which a fit to this data goes on, or None to begin.
+
+    An interrupted fit offers it in the machine that it had come to.
+    """
+    if not estimator.warm_start:
+        return None
+    last_good = vars(estimator).get("history_", {}).get(LAST_GOOD)
+    for machine in (last_good, estimator):
+        kept = vars(machine).get(STATE) if machine is not None else None
+        if kept is not None and kept["settings"] == _settings(estimator):
+            packed: dict[str, Any] = kept["packed"]
+            return packed if kept["data"] == fingerprint(*data) else None
+    return None
 
 
 class LearnsBasis:
@@ -69,8 +100,7 @@ class LearnsBasis:
             n_threads=thread_count(self.n_jobs),
         )
         (problem,) = self._problems(labels)
-        key = fingerprint(self.get_params(), rows, labels, weights) if self.warm_start else ""
-        packed = self._stopped_state(key)
+        packed = recall(self, rows, labels, weights)
         units = None if packed else self._previous_units(previous, basis)
         learning = Learning(
             dense_rows(rows),
@@ -92,6 +122,7 @@ class LearnsBasis:
                 lambda: self._learned_attributes(learning.so_far()),
                 lambda: _standing(learning.so_far()),
             ),
+            earlier=(learning.state.history.get("seconds") or [0.0])[-1],
         )
         try:
             learning.solve(progress)
@@ -100,11 +131,15 @@ class LearnsBasis:
                 raise
             learning.state.stopped_because = "interrupted"
             attributes = self._learned_attributes(learning.so_far())
-            machine = self._fitted_copy(attributes | self._kept_state(learning, key))
+            machine = self._fitted_copy(
+                attributes | self._kept_state(learning, rows, labels, weights)
+            )
             raise Interrupted(self, machine) from stop
         learned = learning.finished()
         self._warn_of(learned)
-        return told, self._learned_attributes(learned) | self._kept_state(learning, key)
+        return told, self._learned_attributes(learned) | self._kept_state(
+            learning, rows, labels, weights
+        )
 
     def _learned_attributes(self: Any, learned: Learned) -> dict[str, Any]:
         """Return the attributes of an estimator with these units."""
@@ -122,23 +157,12 @@ class LearnsBasis:
         )
         return attributes
 
-    def _kept_state(self: Any, learning: Learning, key: str) -> dict[str, Any]:
+    def _kept_state(self: Any, learning: Learning, *data: Any) -> dict[str, Any]:
         """Return the attribute that a warm start goes on from, where there is more to come."""
         if not self.warm_start or learning.state.stopped_because not in _STOPPED:
             return {}
         packed = learning.pack()
-        return {} if packed is None else {STATE: {"fingerprint": key, **packed}}
-
-    def _stopped_state(self: Any, key: str) -> dict[str, Any] | None:
-        """Return what a fit of the same data and parameters left that was stopped."""
-        if not self.warm_start:
-            return None
-        last_good = vars(self).get("history_", {}).get(LAST_GOOD)
-        for machine in (last_good, self):
-            packed = vars(machine).get(STATE) if machine is not None else None
-            if packed is not None and packed.get("fingerprint") == key:
-                return dict(packed)
-        return None
+        return {} if packed is None else {STATE: keep(self, fingerprint(*data), packed)}
 
     def _previous_units(
         self: Any, previous: dict[str, Any] | None, basis: LearnedBasis

@@ -201,7 +201,7 @@ class HasBasisSettings:
         return kept | {"basis": _shortest(settings)}
 
     @classmethod
-    def _attributes_of_old_files(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _attributes_before(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         return {"_is_learned": isinstance(as_basis(parameters.get("basis")), LearnedBasis)}
 
     def set_params(self, **params: Any) -> Self:

@@ -144,7 +144,7 @@ def test_a_state_of_other_units_is_refused():
     packed = solver.init(problem, units).pack()
     other, _ = new_problem("none", early_stopping=False)
     packed["point"]["units"]["centres"] = units.centres[:3]
-    with pytest.raises(ValueError, match="units of shape"):
+    with pytest.raises(ValueError, match="centres of shape"):
         solver.state_type.unpack(packed, other)
 
 
@@ -221,6 +221,7 @@ def same_fit(first, second, X):
     assert_array_equal(first.basis_, second.basis_)
     assert_array_equal(first.decision_function(X), second.decision_function(X))
     assert set(first.history_) == set(second.history_)
+    assert (np.diff(first.history_["seconds"]) > 0).all()
     for name in first.history_.keys() - {"seconds"}:
         assert_array_equal(first.history_[name], second.history_[name])
 

@@ -360,7 +360,7 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
             f"{name} of this version has no parameter {', '.join(sorted(unknown))[:200]}."
         )
     estimator = estimator_class(**parameters)
-    missing = estimator_class._attributes_of_old_files(parameters)
+    missing = estimator_class._attributes_before(parameters)
     check_names(estimator_class, set(attributes) | set(missing))
     values = missing | {key: decoder.decode(node, key) for key, node in attributes.items()}
     parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_

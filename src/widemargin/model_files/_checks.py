@@ -315,8 +315,12 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
 
 
 def _check_state(value: Any, name: str, estimator: Any) -> None:
-    # What it holds is looked at when a fit goes on from it, if that is of the same data.
-    require(type(value) is dict and all(type(key) is str for key in value), name, "is no record")
+    """Require a record of a fit that was stopped; it is only used for the data that it names."""
+    require(type(value) is dict, name, "is no record")
+    require(set(value) == {"data", "settings", "packed"}, name, "has parts missing or surplus")
+    for part in ("data", "settings"):
+        require(type(value[part]) is str, f"{name}.{part}", "is no fingerprint")
+    require(type(value["packed"]) is dict, f"{name}.packed", "is no record")
 
 
 def _check_truth(value: Any, name: str, estimator: Any) -> None:

@@ -169,7 +169,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
 
     def init(self, problem: LearnedProblem, units: Units) -> ProjectionState:
         """Return the state in which units begin to move."""
-        nowhere = LearnedPoint(units, np.empty((0, 0)), np.inf, np.inf)
+        nowhere = LearnedPoint(units, problem.objective.zero_coefficients(), np.inf, np.inf)
         size = sum(int(np.prod(shape)) for shape in moving_shapes(problem, units).values())
         return ProjectionState(point=nowhere, begin=units, memory=Memory.empty(size))
 

@@ -62,11 +62,15 @@ class Progress:
         Called before each round.
     after_round : callable
         Called after each round that was finished; True asks to stop.
+    earlier : float, default=0.0
+        Seconds that the fit had taken before it was stopped, where it goes on: they are part of
+        the record, and not of the time limit.
     """
 
     max_seconds: float | None = None
     before_round: Callable[[], None] = lambda: None
     after_round: Callable[[], bool] = lambda: False
+    earlier: float = 0.0
     started: float = field(default_factory=time.perf_counter)
 
     def begin_round(self) -> None:
@@ -74,17 +78,25 @@ class Progress:
         self.before_round()
 
     def seconds(self) -> float:
-        """Return the time since the fit began."""
+        """Return the time since the fit began, or went on."""
         return time.perf_counter() - self.started
+
+    def seconds_left(self) -> float | None:
+        """Return how much of the time limit is left, for a part of the fit; None without one."""
+        return None if self.max_seconds is None else max(self.max_seconds - self.seconds(), 0.0)
 
     def is_late(self) -> bool:
         """Whether the time is over."""
         return self.max_seconds is not None and self.seconds() >= self.max_seconds
 
     def end_round(self, state: SolverState, entries: dict[str, float]) -> None:
-        """Write the round down; a callback or the clock may be a reason to stop."""
-        for name, value in {"seconds": self.seconds(), **entries}.items():
-            state.history.setdefault(name, []).append(value)
+        """Write the round down; a callback or the clock may be a reason to stop.
+
+        One that came to nothing has no entries, and is not written down.
+        """
+        if entries:
+            for name, value in {"seconds": self.earlier + self.seconds(), **entries}.items():
+                state.history.setdefault(name, []).append(value)
         asked = self.after_round()
         if not state.stopped_because:
             state.stopped_because = "callback" if asked else "max_seconds" * self.is_late()

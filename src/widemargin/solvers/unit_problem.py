@@ -119,6 +119,26 @@ class LearnedProblem:
         self.reference: float | None = None
         self._loss, self._targets, self._weights = loss, targets, weights
 
+    def check_point(self, point: LearnedPoint) -> None:
+        """Require a machine of the shapes that this problem has."""
+        columns, n_dimensions = self.columns, self.working.rows.shape[1]
+        n_units, is_none = columns.n_columns - columns.n_constant, self.working.metric == "none"
+        expected = {
+            "centres": (n_units, n_dimensions),
+            "log_widths": (n_units,),
+            "log_weights": (1 if is_none else n_dimensions,),
+            "mapping": (n_dimensions, n_dimensions) if self.working.metric == "full" else (),
+            "coefficients": (columns.n_columns, self.objective.n_outputs),
+        }
+        parts = vars(point.units) | {"coefficients": point.coefficients}
+        for name, shape in expected.items():
+            found = () if parts[name] is None else np.shape(parts[name])
+            if found != shape:
+                raise ValueError(
+                    f"The state is one of another problem: it has {name} of shape {found}, and "
+                    f"this problem has {shape}."
+                )
+
     def map_rows(self, units: Units) -> Array:
         """Return the rows as the centres see them."""
         if units.mapping is None:
@@ -244,19 +264,17 @@ class UnitState(SolverState):
 
     @staticmethod
     def _unpack_shared(packed: dict[str, Any], problem: LearnedProblem) -> dict[str, Any]:
-        """Return the fields of :meth:`pack`, of a machine for this problem."""
+        """Return the fields of :meth:`pack`, of machines for this problem."""
+        best = None if packed["best"] is None else LearnedPoint.unpack(packed["best"])
         point = LearnedPoint.unpack(packed["point"])
-        units, expected = point.units, problem.columns.n_columns - problem.columns.n_constant
-        shape = (expected, problem.working.rows.shape[1])
-        if units.centres.shape != shape or units.log_widths.shape != (expected,):
-            raise ValueError(
-                f"The state has units of shape {units.centres.shape}, and the problem has {shape}."
-            )
+        for each in (point, best):
+            if each is not None:
+                problem.check_point(each)
         return {
             "history": {name: list(values) for name, values in packed["history"].items()},
             "stopped_because": packed["stopped_because"],
             "point": point,
-            "best": None if packed["best"] is None else LearnedPoint.unpack(packed["best"]),
+            "best": best,
             "best_score": packed["best_score"],
             "last_rise": packed["last_rise"],
             "n_newton": packed["n_newton"],
