@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -15,14 +16,10 @@ from widemargin._machines import Problem, two_as_one
 from widemargin._system.warnings import warn_user
 from widemargin.basis_settings import LearnedBasis
 from widemargin.kernels import Kernel, Rows
-from widemargin.solvers.learned_basis import (
-    Hooks,
-    LearnedProblem,
-    LearnedState,
-    UnitSolver,
-    VariableProjection,
-)
+from widemargin.solvers.learned_basis import VariableProjection
+from widemargin.solvers.progress import Progress, pack_random, unpack_random
 from widemargin.solvers.stochastic_units import StochasticUnits
+from widemargin.solvers.unit_problem import LearnedPoint, LearnedProblem
 from widemargin.solvers.unit_start import cluster_by_class, start_units
 from widemargin.solvers.units import MANY_FEATURES, Units, WorkingRows, unit_values
 
@@ -73,7 +70,7 @@ class LearnSettings:
             return _EPOCHS
         return _LATER if n_outputs > _MANY_CLASSES else _EARLIER
 
-    def make_solver(self, n_rows: int, n_outputs: int, rng: np.random.RandomState) -> UnitSolver:
+    def make_solver(self, n_rows: int, n_outputs: int, rng: np.random.RandomState) -> Any:
         """Return the solver."""
         shared: dict[str, Any] = {
             "max_iter": self.n_rounds(n_rows, n_outputs),
@@ -94,16 +91,10 @@ class Learned:
     vectors: Array
     coef: Array
     intercept: Array
-    state: LearnedState
-
-    @classmethod
-    def of(cls, working: WorkingRows, state: LearnedState, fit_intercept: bool) -> Learned:
-        """Keep what predicts."""
-        kernel, vectors = working.as_kernel(state.units)
-        vectors = np.ascontiguousarray(vectors)
-        coef = state.coefficients[int(fit_intercept) :]
-        intercept = state.coefficients[0] if fit_intercept else np.zeros(coef.shape[1])
-        return cls(kernel, vectors, *two_as_one(coef, intercept), state)
+    point: LearnedPoint
+    history: dict[str, Array]
+    n_iter: int
+    stop_reason: str
 
 
 def dense_rows(rows: Rows) -> Array:
@@ -120,19 +111,8 @@ def dense_rows(rows: Rows) -> Array:
     return np.asarray(rows.toarray())
 
 
-def learn(
-    rows: Array,
-    labels: npt.NDArray[np.intp],
-    problem: Problem,
-    weights: Array,
-    settings: LearnSettings,
-    rng: np.random.RandomState,
-    *,
-    previous: tuple[Kernel, Array] | None = None,
-    before_round: Callable[[], None] = lambda: None,
-    after_round: Callable[[Callable[[], Learned]], bool] = lambda so_far: False,
-) -> Learned:
-    """Learn units from rows.
+class Learning:
+    """A fit with a learned basis on its way.
 
     Parameters
     ----------
@@ -146,54 +126,97 @@ def learn(
     rng : RandomState
     previous : tuple of kernel and vectors, default=None
         Units to begin with; more are added up to ``max_basis``.
-    before_round, after_round : callable
-        Called around every outer iteration; the second gets a function that makes the machine as
-        it is, and says whether to stop.
+    packed : dict, default=None
+        What :meth:`pack` gave of a fit of the same rows with the same settings, to be gone on with.
     """
-    used, kept_out = _split(labels, weights, settings, rng)
-    used, counts = _each_once(rows, labels, weights, used)
-    working = WorkingRows(rows[used], counts, metric_for(settings.basis, rows.shape[1]))
-    solver = settings.make_solver(len(used), problem.n_outputs, rng)
-    units = _begin(working, labels[used], settings, previous, rng)
-    _warn_if_all_equal(working)
 
-    def problem_of(n_units: int) -> LearnedProblem:
+    def __init__(
+        self,
+        rows: Array,
+        labels: npt.NDArray[np.intp],
+        problem: Problem,
+        weights: Array,
+        settings: LearnSettings,
+        rng: np.random.RandomState,
+        *,
+        previous: tuple[Kernel, Array] | None = None,
+        packed: dict[str, Any] | None = None,
+    ) -> None:
+        rng = rng if packed is None else unpack_random(packed["random"])
+        self._begun_with = deepcopy(rng)
+        self._task, self._settings = problem, settings
+        used, kept_out = _split(labels, weights, settings, rng)
+        self._used, self._counts = _each_once(rows, labels, weights, used)
+        metric = metric_for(settings.basis, rows.shape[1])
+        self._working = WorkingRows(rows[self._used], self._counts, metric)
+        self._held_out = None
+        if settings.basis.early_stopping:
+            self._held_out = _accuracy_on(
+                self._working, rows[kept_out], labels[kept_out], weights[kept_out], settings
+            )
+        self._solver = settings.make_solver(len(self._used), problem.n_outputs, rng)
+        if packed is None:
+            units = _begin(self._working, labels[self._used], settings, previous, rng)
+            self._problem = self._problem_of(len(units.centres))
+            self.state = self._solver.init(self._problem, units)
+        else:
+            self._problem = self._problem_of(len(packed["state"]["point"]["units"]["centres"]))
+            self.state = self._solver.state_type.unpack(packed["state"], self._problem)
+        _warn_if_all_equal(self._working)
+
+    def _problem_of(self, n_units: int) -> LearnedProblem:
         return LearnedProblem(
-            problem.loss,
-            np.ascontiguousarray(problem.targets[used]),
-            counts,
-            problem.n_outputs,
-            working,
+            self._task.loss,
+            np.ascontiguousarray(self._task.targets[self._used]),
+            self._counts,
+            self._task.n_outputs,
+            self._working,
             n_units,
-            fit_intercept=settings.fit_intercept,
-            n_threads=settings.n_threads,
+            fit_intercept=self._settings.fit_intercept,
+            n_threads=self._settings.n_threads,
+            held_out=self._held_out,
         )
 
-    held_out = None
-    if settings.basis.early_stopping:
-        held_out = _accuracy_on(
-            working, rows[kept_out], labels[kept_out], weights[kept_out], settings
+    def solve(self, progress: Progress) -> None:
+        """Move the units until there is a reason to stop."""
+        self._solver.solve(self._problem, self.state, progress)
+
+    def so_far(self) -> Learned:
+        """Return the machine after the last round."""
+        return self._learned(self.state.point, self.state.n_newton)
+
+    def finished(self) -> Learned:
+        """Return the machine that is kept; the state stays as it is."""
+        point = self._solver.finish(self._problem, self.state)
+        n_iter = self.state.n_newton + point.n_iter
+        merged = _without_twins(point, self._settings.fit_intercept)
+        if merged is not point:
+            # One unit of twice the coefficient is dearer than two.
+            alone = self._problem_of(len(merged.units.centres))
+            point = alone.finish(merged, self._solver.last_newton())
+            n_iter += point.n_iter
+        return self._learned(point, n_iter)
+
+    def pack(self) -> dict[str, Any] | None:
+        """Return what the fit can be gone on from; None if no file can hold its random numbers."""
+        if self._begun_with.get_state(legacy=False)["bit_generator"] != "MT19937":
+            return None
+        return {"random": pack_random(self._begun_with), "state": self.state.pack()}
+
+    def _learned(self, point: LearnedPoint, n_iter: int) -> Learned:
+        kernel, vectors = self._working.as_kernel(point.units)
+        with_intercept = self._settings.fit_intercept
+        coef = point.coefficients[int(with_intercept) :]
+        intercept = point.coefficients[0] if with_intercept else np.zeros(coef.shape[1])
+        return Learned(
+            kernel,
+            np.ascontiguousarray(vectors),
+            *two_as_one(coef, intercept),
+            point,
+            {name: np.array(values) for name, values in self.state.history.items()},
+            n_iter,
+            self.state.stopped_because,
         )
-    state = solver.solve(
-        problem_of(len(units.centres)),
-        units,
-        Hooks(
-            held_out,
-            before_round,
-            lambda state: after_round(lambda: Learned.of(working, state, settings.fit_intercept)),
-        ),
-    )
-    merged = _without_twins(state, settings.fit_intercept)
-    if merged is not state:
-        # One unit of twice the coefficient is dearer than two.
-        solved = problem_of(len(merged.units.centres)).finish(merged, solver.last_newton())
-        state = replace(
-            solved,
-            history=state.history,
-            n_iter=state.n_iter + solved.n_iter,
-            stopped_because=state.stopped_because,
-        )
-    return Learned.of(working, state, settings.fit_intercept)
 
 
 def _each_once(
@@ -299,9 +322,9 @@ def _accuracy_on(
     return accuracy
 
 
-def _without_twins(state: LearnedState, fit_intercept: bool) -> LearnedState:
+def _without_twins(point: LearnedPoint, fit_intercept: bool) -> LearnedPoint:
     """Merge units that have become one."""
-    units = state.units
+    units = point.units
     centres = units.centres * units.weights
     norms = np.einsum("ij,ij->i", centres, centres)
     apart = np.maximum(norms[:, None] + norms - 2.0 * centres @ centres.T, 0.0)
@@ -315,14 +338,14 @@ def _without_twins(state: LearnedState, fit_intercept: bool) -> LearnedState:
         first = first[first]  # which may have become one with another before
     keep = np.flatnonzero(first == np.arange(len(first)))
     if len(keep) == len(first):
-        return state
-    constant = state.coefficients[: int(fit_intercept)]
-    coef = np.zeros((len(first), state.coefficients.shape[1]))
-    np.add.at(coef, first, state.coefficients[int(fit_intercept) :])
+        return point
+    constant = point.coefficients[: int(fit_intercept)]
+    coef = np.zeros((len(first), point.coefficients.shape[1]))
+    np.add.at(coef, first, point.coefficients[int(fit_intercept) :])
     warn_user(
         f"{len(first) - len(keep)} of {len(first)} units met others while they moved, and were "
         "merged with them. A smaller max_basis may do as well.",
         UserWarning,
     )
     kept = replace(units, centres=units.centres[keep], log_widths=units.log_widths[keep])
-    return replace(state, units=kept, coefficients=np.vstack([constant, coef[keep]]))
+    return replace(point, units=kept, coefficients=np.vstack([constant, coef[keep]]))

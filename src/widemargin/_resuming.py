@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._fitting import LAST_GOOD
 from widemargin.solvers.progress import pack_random
 
 #: Name of the attribute that a stopped fit leaves.
@@ -87,13 +88,19 @@ def keep(estimator: Any, data: str, packed: dict[str, Any]) -> dict[str, Any]:
 def recall(estimator: Any, *data: Any) -> dict[str, Any] | None:
     """Return the packed state from which a fit to this data goes on, or None to begin.
 
+    An interrupted fit may offer it in the machine that it had come to.
+
     Parameters
     ----------
     estimator : the estimator, as it was before the fit
     *data : rows, targets and weights
     """
-    kept = vars(estimator).get(STATE)
-    if kept is None or not estimator.warm_start or kept["settings"] != _settings(estimator):
+    if not estimator.warm_start:
         return None
-    packed: dict[str, Any] = kept["packed"]
-    return packed if kept["data"] == fingerprint(*data) else None
+    last_good = vars(estimator).get("history_", {}).get(LAST_GOOD)
+    for machine in (last_good, estimator):
+        kept = vars(machine).get(STATE) if machine is not None else None
+        if kept is not None and kept["settings"] == _settings(estimator):
+            packed: dict[str, Any] = kept["packed"]
+            return packed if kept["data"] == fingerprint(*data) else None
+    return None

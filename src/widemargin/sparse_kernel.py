@@ -11,13 +11,9 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin._fitting import (
-    FitProgress,
-    Interrupted,
-    all_or_nothing,
-)
+from widemargin._fitting import FitProgress, Interrupted, all_or_nothing
 from widemargin._kernel_machine import KernelMachine
-from widemargin._learning import Learned, LearnSettings, dense_rows, learn, metric_for
+from widemargin._learned_fit import LearnsBasis
 from widemargin._machines import (
     GreedyFit,
     Grown,
@@ -25,10 +21,8 @@ from widemargin._machines import (
     Problem,
     merge,
     objective_of,
-    order_of_choice,
     two_as_one,
 )
-from widemargin._named_kernels import auto_gamma
 from widemargin._parameters import (
     check_choice,
     check_flag,
@@ -36,10 +30,9 @@ from widemargin._parameters import (
     check_real,
 )
 from widemargin._resuming import STATE, fingerprint, keep, recall
-from widemargin._rows import rows_like, same_rows
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
-from widemargin.basis import BasisColumns
+from widemargin._warm_start import StartsWarm
 from widemargin.basis_settings import (
     BasisSettings,
     ChosenBasis,
@@ -49,8 +42,6 @@ from widemargin.basis_settings import (
 )
 from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.kernels import (
-    RBF,
-    AdaptiveRBF,
     Kernel,
 )
 from widemargin.losses import CLASS_LOSSES, Loss
@@ -62,20 +53,12 @@ from widemargin.solvers.progress import Progress
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def _standing(learned: Learned) -> str:
-    last = {name: values[-1] for name, values in learned.state.history.items()}
-    text = f"{len(learned.vectors)} vectors, objective {last['objective']:.6g}"
-    if "validation_score" in last:
-        text += f", validation score {last['validation_score']:.4f}"
-    return text
-
-
 def _stop_reason(reasons: list[str]) -> str:
     """Return that of the last machine, or the time limit where that ended any of them."""
     return "max_seconds" if "max_seconds" in reasons else reasons[-1]
 
 
-class SparseKernelClassifier(HasBasisSettings, KernelMachine):
+class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMachine):
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,
@@ -424,105 +407,6 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
 
         return watch
 
-    def _learn(
-        self,
-        training: TrainingRows,
-        previous: dict[str, Any] | None,
-        rng: np.random.RandomState,
-        data: tuple[Any, Any, Any],
-    ) -> tuple[FitProgress, dict[str, Any]]:
-        """Learn basis vectors; return the fitted attributes."""
-        rows = training.rows
-        basis = self._basis()
-        assert isinstance(basis, LearnedBasis)
-        settings = LearnSettings(
-            max_basis=self.max_basis,
-            basis=basis,
-            gamma=auto_gamma(rows) if self.gamma == "auto" else self.gamma,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            fit_intercept=self.fit_intercept,
-            n_threads=thread_count(self.n_jobs),
-        )
-        (problem,) = self._problems(training.targets)
-        # Rows that are equal, of no weight or held out may make the solver another.
-        n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
-        progress = FitProgress(self, n_rounds, *data)
-        last_good: Callable[[], Learned] | None = None
-
-        def after_round(so_far: Callable[[], Learned]) -> bool:
-            nonlocal last_good
-            last_good = so_far
-            return progress.end_round(
-                lambda: self._learned_attributes(so_far()), lambda: _standing(so_far())
-            )
-
-        try:
-            learned = learn(
-                dense_rows(rows),
-                training.targets.numbers,
-                problem,
-                training.caps,
-                settings,
-                rng,
-                previous=self._previous_units(previous, settings),
-                before_round=progress.begin_round,
-                after_round=after_round,
-            )
-        except KeyboardInterrupt as stop:
-            if last_good is None:
-                raise
-            machine = self._fitted_copy(self._learned_attributes(last_good()))
-            raise Interrupted(self, machine) from stop
-        if learned.state.stopped_because == "not_finite":
-            warn_user(
-                "The objective or its gradient was not finite on the way, and the machine is the "
-                "last one before. Check the scale of X, or lower C.",
-                ConvergenceWarning,
-            )
-        if not learned.state.converged:
-            self._warn_not_converged(learned.state.gradient)
-        return progress, self._learned_attributes(learned)
-
-    def _learned_attributes(self, learned: Learned) -> dict[str, Any]:
-        """Return the attributes of an estimator with these units."""
-        count = len(learned.vectors)
-        history = {name: np.array(values) for name, values in learned.state.history.items()}
-        history["n_basis"] = np.full(len(history["objective"]), count)
-        return self._attributes_of(
-            KernelExpansion(learned.kernel, learned.vectors, learned.coef, learned.intercept),
-            basis_indices_=np.full(count, -1),
-            objective_=float(learned.state.objective),
-            n_iter_=int(learned.state.n_iter),
-            history_=history,
-            stop_reason_=learned.state.stopped_because,
-            _is_learned=True,
-            _stages=[(learned.coef, learned.intercept)],
-        )
-
-    def _previous_units(
-        self, previous: dict[str, Any] | None, settings: LearnSettings
-    ) -> tuple[Kernel, Array] | None:
-        if previous is None:
-            return None
-        kernel = previous["model_"].kernel
-        axes = {"none": None, "diagonal": 1, "full": 2}[
-            metric_for(settings.basis, self.n_features_in_)
-        ]
-        same = (
-            isinstance(kernel, RBF)
-            if axes is None
-            else isinstance(kernel, AdaptiveRBF)
-            and kernel.metric is not None
-            and kernel.metric.ndim == axes
-        )
-        if not (previous["_is_learned"] and same):
-            raise ValueError(
-                "warm_start=True with a learned basis goes on from a learned basis of the same "
-                "metric, and the fit before was another. Set warm_start=False to start anew."
-            )
-        return kernel, np.asarray(previous["basis_"], dtype=np.float64)
-
     def _warn_not_converged(self, gradient: float, excess: float = 0.0) -> None:
         wanted = self._basis().gradient_tol
         if gradient > wanted:
@@ -660,80 +544,3 @@ class SparseKernelClassifier(HasBasisSettings, KernelMachine):
     def _attributes_of(self, model: KernelExpansion, **others: Any) -> dict[str, Any]:
         readout = self._readout(one_against_rest="class_index" in others["history_"])
         return {"model_": model, "readout_": readout, **others}
-
-    def _previous_fit(self) -> dict[str, Any] | None:
-        if not self.warm_start or not hasattr(self, "model_"):
-            return None
-        names = (
-            "_is_learned",
-            "classes_",
-            "n_features_in_",
-            "basis_",
-            "basis_indices_",
-            "dual_coef_",
-        )
-        previous = {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
-        return previous | {
-            "feature_names_in_": getattr(self, "feature_names_in_", None),
-            "stages": self._stages,
-        }
-
-    def _check_same_problem(self, previous: dict[str, Any] | None) -> None:
-        if previous is None:
-            return
-        if not self._basis().per_class and len(previous["basis_indices_"]) > self.max_basis:
-            raise ValueError(
-                f"warm_start=True adds vectors, and the fit before has "
-                f"{len(previous['basis_indices_'])}, more than max_basis={self.max_basis}. Set "
-                "warm_start=False to start anew with fewer."
-            )
-        for name in ("classes_", "n_features_in_"):
-            if not np.array_equal(previous[name], getattr(self, name)):
-                raise ValueError(
-                    f"warm_start=True needs the {name} of the fit before, {previous[name]}, but "
-                    f"this data has {getattr(self, name)}. Set warm_start=False to start anew."
-                )
-        names, new_names = previous["feature_names_in_"], getattr(self, "feature_names_in_", None)
-        if names is not None and new_names is not None and not np.array_equal(names, new_names):
-            raise ValueError(
-                "warm_start=True needs the features of the fit before, in their order: "
-                f"{names.tolist()}, but this data has {new_names.tolist()}. Reorder the columns, "
-                "or set warm_start=False to start anew."
-            )
-
-    def _warm_coefficients(
-        self, previous: dict[str, Any] | None, basis: BasisColumns, machine: int
-    ) -> Array | None:
-        """Put the vectors of the fit before into the basis; return their column coefficients."""
-        if previous is None:
-            return None
-        coef, intercept = previous["dual_coef_"], previous["intercept_"]
-        vectors, indices = previous["basis_"], previous["basis_indices_"]
-        places = np.arange(len(indices))
-        if self._basis().per_class:
-            coef, intercept = coef[:, [machine]], intercept[[machine]]
-            places = order_of_choice(previous["stages"], coef[:, 0], machine)
-            coef, vectors, indices = coef[places], vectors[places], indices[places]
-        elif coef.shape[1] == 1:
-            # The two columns of a two-class problem are opposite at the optimum.
-            coef, intercept = np.hstack([-coef, coef]) / 2, np.hstack([-intercept, intercept]) / 2
-        if self._is_precomputed():
-            if len(indices) and indices.max() >= basis.rows.shape[0]:
-                raise ValueError(
-                    "warm_start=True with a precomputed kernel needs the kernel matrix of the same "
-                    f"training rows: the basis has row {indices.max()}, X has "
-                    f"{basis.rows.shape[0]} rows."
-                )
-            left = basis.rows[indices]
-            diagonal = basis.diagonal[indices]
-        else:
-            vectors = rows_like(vectors, basis.rows)
-            left, diagonal = vectors, basis.kernel.diagonal(vectors)
-            if not same_rows(basis.rows, indices, vectors):
-                # No rows of this data: known by their place in the old basis, as -1, -2, ...
-                indices = -1 - places
-        kept = basis.extend(vectors, indices, left, diagonal)
-        start = basis.column_coefficients(coef[kept], intercept)
-        if kept.all():
-            return start
-        return start + basis.projection(left[~kept], diagonal[~kept], coef[~kept])

@@ -23,8 +23,8 @@ from widemargin._fitting import Interrupted
 from widemargin._learning import _without_twins, dense_rows
 from widemargin.kernels import RBF, AdaptiveRBF
 from widemargin.losses import CLASS_LOSSES
-from widemargin.solvers import learned_basis
-from widemargin.solvers.learned_basis import LearnedState
+from widemargin.solvers import unit_problem
+from widemargin.solvers.unit_problem import LearnedPoint
 from widemargin.solvers.unit_start import cluster_by_class
 from widemargin.solvers.units import Units
 
@@ -124,7 +124,7 @@ def test_tol_ends_it_and_0_does_not(three_classes):
 
 
 def test_a_small_weight_of_the_loss_stops_nothing(three_classes):
-    """The moves of L-BFGS-B do not end by a measure that knows no scale."""
+    """The moves do not end by a measure that knows no scale."""
     X, y = three_classes
     fitted = machine(C=1e-4, tol=0).fit(X, y)
     assert len(fitted.history_["objective"]) == 10
@@ -504,7 +504,7 @@ def state_of(centres, coefficients, log_widths=None):
     centres = np.asarray(centres, dtype=float)
     log_widths = np.zeros(len(centres)) if log_widths is None else np.asarray(log_widths)
     units = Units(centres, log_widths, np.zeros(centres.shape[1]))
-    return LearnedState(units, np.asarray(coefficients, dtype=float), np.empty(0), 1.0, 0.0)
+    return LearnedPoint(units, np.asarray(coefficients, dtype=float), 1.0, 0.0)
 
 
 def test_units_that_meet_are_merged_and_it_is_told():
@@ -677,14 +677,14 @@ def test_a_gradient_that_is_no_number_ends_at_the_last_good_state(
     solver, early_stopping, three_classes, monkeypatch, tmp_path
 ):
     X, y = three_classes
-    true, calls = learned_basis.unit_gradient, []
+    true, calls = unit_problem.unit_gradient, []
 
     def failing(*args):
         calls.append(None)
         gradient = true(*args)
         return replace(gradient, centres=gradient.centres * np.nan) if len(calls) > 4 else gradient
 
-    monkeypatch.setattr(learned_basis, "unit_gradient", failing)
+    monkeypatch.setattr(unit_problem, "unit_gradient", failing)
     with pytest.warns(ConvergenceWarning, match="not finite"):
         fitted = machine(4, solver=solver, early_stopping=early_stopping).fit(X, y)
     assert fitted.stop_reason_ == "not_finite"

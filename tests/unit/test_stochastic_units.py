@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sparse_machines import sparse_machine
 
 from widemargin.losses import WestonWatkins
-from widemargin.solvers.learned_basis import LearnedProblem
+from widemargin.solvers.unit_problem import LearnedProblem
 from widemargin.solvers.unit_start import start_units
 from widemargin.solvers.units import WorkingRows
 

@@ -1,19 +1,16 @@
 """Learned basis: Gaussian units that move, by variable projection.
 
-Problem      minimise  1/2 |A|^2 + 1/2 |b|^2 + sum_i weight_i loss(f_i, y_i),  F = H A + b,
-             h_ij = exp(-width_j |(z_i - c_j) * r|^2),  z_i = x_i P,
-             over the coefficients A, b and the units: centres c_j, widths, feature weights r, and
-             (metric "full") the square map P
-State        the units, the coefficients, the scores, and a record of the way
+Problem      that of :mod:`widemargin.solvers.unit_problem`
+State        the units, their optimal value and its gradient, what L-BFGS remembers, where the
+             search along its direction stands, and the coefficients that the next inner solve
+             begins with
 Step         (an outer iteration) L-BFGS on the units alone. At each trial point A and b are solved
              for anew, by the joint Newton method from where they were; then the gradient of the
              optimal value in the units is that at fixed A and b: with G the gradient of the loss in
              the scores and W = (G A') * H, everything follows from W' Z and sums of W
-Stops        after max_iter outer iterations; when one lowers the objective by less than tol,
-             relative; when the score on held-out rows has not risen for a while; or when a
-             callback says so
-
-The rows, the units and the gradient are those of :mod:`widemargin.solvers.units`.
+Stops        after max_iter outer iterations, or three times as many trials; when an iteration
+             lowers the objective by less than tol, relative, or finds nothing lower; when the score
+             on held-out rows has not risen for a while; when a callback says so, or the clock
 
 Source: ours. Variable projection is due to Golub and Pereyra, "The differentiation of
 pseudo-inverses and nonlinear least squares problems whose variables separate" (1973).
@@ -21,143 +18,139 @@ pseudo-inverses and nonlinear least squares problems whose variables separate" (
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
-from widemargin.losses import Loss
-from widemargin.objectives import BasisObjective
-from widemargin.solvers.newton import JointNewton, NewtonResult
-from widemargin.solvers.units import UnitColumns, Units, WorkingRows, moving_parts, unit_gradient
+from widemargin.solvers.lbfgs import LineSearch, Memory, Trial
+from widemargin.solvers.newton import JointNewton
+from widemargin.solvers.progress import Progress
+from widemargin.solvers.unit_problem import (
+    LearnedPoint,
+    LearnedProblem,
+    UnitSolver,
+    UnitState,
+    moving_shapes,
+)
+from widemargin.solvers.units import Units
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _STEP = {"centres": 1.0, "log_weights": 0.3, "log_widths": 1.0, "mapping": 0.1}
-_MEMORY = 20  # pairs that L-BFGS keeps
-_OUT_OF_TRIALS = 1  # status of L-BFGS-B
-
-
-@dataclass
-class LearnedState:
-    """Everything that moves while units are learned."""
-
-    units: Units
-    coefficients: Array
-    scores: Any  # a handle of the objective
-    objective: float
-    gradient: float  # of the coefficients, relative to the one at zero
-    history: dict[str, list[float]] = field(default_factory=dict)
-    n_iter: int = 0  # Newton steps
-    converged: bool = True
-    stopped_because: str = ""
+_TRIALS_A_ROUND = 3  # on the average, at the most
+_INNER = JointNewton(tol=1e-4, max_iter=10, max_products=40)
 
 
 @dataclass(frozen=True)
-class Hooks:
-    """What a solver calls on its way.
+class Evaluation:
+    """The optimal value at a point, which is one vector: the units, scaled and laid end to end."""
+
+    variables: Array
+    gradient: Array
+    point: LearnedPoint
+
+    def pack(self) -> dict[str, Any]:
+        """Return it as what model files hold."""
+        return vars(self) | {"point": self.point.pack()}
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any]) -> Self:
+        """Return what was packed."""
+        return cls(**packed | {"point": LearnedPoint.unpack(packed["point"])})
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search along a direction: where it stands, and its best point, if any is lower."""
+
+    direction: Array
+    line: LineSearch
+    lowest: Evaluation | None = None
+    ended_at_no_number: bool = False  # the last trial
+
+    def pack(self) -> dict[str, Any]:
+        """Return it as what model files hold."""
+        ends = {name: vars(getattr(self.line, name)) for name in ("start", "best", "other")}
+        return vars(self) | {
+            "line": vars(self.line) | ends,
+            "lowest": None if self.lowest is None else self.lowest.pack(),
+        }
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any]) -> Self:
+        """Return what was packed."""
+        line = packed["line"]
+        ends = {name: Trial(**line[name]) for name in ("start", "best", "other")}
+        lowest = packed["lowest"]
+        return cls(
+            **packed
+            | {
+                "line": LineSearch(**line | ends),
+                "lowest": None if lowest is None else Evaluation.unpack(lowest),
+            }
+        )
+
+
+@dataclass(kw_only=True)
+class ProjectionState(UnitState):
+    """Everything that moves in variable projection.
 
     Attributes
     ----------
-    held_out : callable or None
-        Gives the score of units and coefficients on rows that are not learned from.
-    before_round, after_round : callable
-        Called around every round; the second says whether to stop.
+    begin : Units
+        Those of the first round, from which variables count.
+    at : Evaluation or None
+        Of the last round; None before the first.
+    memory : Memory
+    search : Search or None
+        Only where the time was over in the midst of a round.
+    inner_start : ndarray or None
+        Coefficients that the next inner solve begins with.
+    n_trials : int
+        Points at which the optimal value was evaluated.
     """
 
-    held_out: Callable[[Units, Array], float] | None = None
-    before_round: Callable[[], None] = lambda: None
-    after_round: Callable[[LearnedState], bool] = lambda state: False
+    begin: Units
+    at: Evaluation | None = None
+    memory: Memory
+    search: Search | None = None
+    inner_start: Array | None = None
+    n_trials: int = 0
+    reference: float | None = None
 
-
-NO_HOOKS = Hooks()
-
-
-class Rounds:
-    """The record of the rounds, and of the best of them on held-out rows.
-
-    Parameters
-    ----------
-    hooks : Hooks
-    patience : int
-        Rounds without a better score on held-out rows after which it ends.
-    """
-
-    def __init__(self, hooks: Hooks, patience: int) -> None:
-        self._hooks, self._patience = hooks, patience
-        self._started = time.perf_counter()
-        self._best_score, self._last_rise = -np.inf, 0
-        self.best: LearnedState | None = None  # only where rows are held out
-        self.history: dict[str, list[float]] = {"objective": [], "seconds": [], "gradient": []}
-
-    def __len__(self) -> int:
-        return len(self.history["objective"])
-
-    def begin(self) -> None:
-        """Begin a round."""
-        self._hooks.before_round()
-
-    def end(self, state: LearnedState, *, failed: bool = False) -> str:
-        """End a round; return why it was the last, or nothing.
-
-        One that failed has no objective and no score, and ``state`` is the one before.
-        """
-        held_out = self._hooks.held_out
-        record = {
-            "objective": np.nan if failed else state.objective,
-            "seconds": time.perf_counter() - self._started,
-            "gradient": state.gradient,
+    def pack(self) -> dict[str, Any]:
+        """Return the state as what model files hold."""
+        return super().pack() | {
+            "begin": dict(vars(self.begin)),
+            "at": None if self.at is None else self.at.pack(),
+            "memory": dict(vars(self.memory)),
+            "search": None if self.search is None else self.search.pack(),
+            "inner_start": self.inner_start,
+            "n_trials": self.n_trials,
+            "reference": self.reference,
         }
-        if held_out is not None:
-            score = np.nan if failed else held_out(state.units, state.coefficients)
-            record["validation_score"] = score
-            if score > self._best_score:
-                self.best, self._best_score, self._last_rise = state, score, len(self) + 1
-        for name, value in record.items():
-            self.history.setdefault(name, []).append(value)
-        if self._hooks.after_round(replace(state, history=self.history)):
-            return "callback"
-        waited = len(self) - self._last_rise
-        return "early_stopping" if held_out is not None and waited >= self._patience else ""
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any], problem: LearnedProblem) -> Self:
+        """Return the state that was packed, bound to the same problem."""
+        at, search = packed["at"], packed["search"]
+        problem.reference = packed["reference"]
+        return cls(
+            **cls._unpack_shared(packed, problem),
+            begin=Units(**packed["begin"]),
+            at=None if at is None else Evaluation.unpack(at),
+            memory=Memory(**packed["memory"]),
+            search=None if search is None else Search.unpack(search),
+            inner_start=packed["inner_start"],
+            n_trials=packed["n_trials"],
+            reference=packed["reference"],
+        )
 
 
 @dataclass(frozen=True)
-class UnitSolver(ABC):
-    """What solvers that move units have in common.
-
-    Parameters
-    ----------
-    max_iter : int
-        Rounds at the most.
-    gradient_tol : float
-        Relative gradient in the coefficients that the last solve reaches.
-    newton_steps : int
-        Steps of the last solve at the most.
-    patience : int
-        Rounds without a better score on held-out rows after which it ends.
-    """
-
-    max_iter: int = 60
-    gradient_tol: float = 1e-4
-    newton_steps: int = 100
-    patience: int = 10
-
-    def last_newton(self) -> JointNewton:
-        """Return the solver of coefficients that are to be kept."""
-        return JointNewton(self.gradient_tol, max_iter=self.newton_steps)
-
-    @abstractmethod
-    def solve(self, problem: LearnedProblem, units: Units, hooks: Hooks = NO_HOOKS) -> LearnedState:
-        """Move the units from where they are."""
-
-
-@dataclass(frozen=True)
-class VariableProjection(UnitSolver):
+class VariableProjection(UnitSolver[ProjectionState]):
     """Learn centres, widths and metric of Gaussian units by variable projection.
 
     Parameters
@@ -168,252 +161,165 @@ class VariableProjection(UnitSolver):
     The others are those of :class:`UnitSolver`; a round is an outer iteration.
     """
 
+    name: ClassVar[str] = "projection"
+    requires: ClassVar[tuple[str, ...]] = ("map_rows", "solve_coefficients", "gradient", "finish")
+    state_type: ClassVar[type[UnitState]] = ProjectionState
+
     tol: float = 1e-4
 
-    def solve(self, problem: LearnedProblem, units: Units, hooks: Hooks = NO_HOOKS) -> LearnedState:
-        """Move the units from where they are."""
-        search = _Search(problem, units)
-        rounds = Rounds(hooks, self.patience)
-        reason = ""
+    def init(self, problem: LearnedProblem, units: Units) -> ProjectionState:
+        """Return the state in which units begin to move."""
+        nowhere = LearnedPoint(units, problem.objective.zero_coefficients(), np.inf, np.inf)
+        size = sum(int(np.prod(shape)) for shape in moving_shapes(problem, units).values())
+        return ProjectionState(point=nowhere, begin=units, memory=Memory.empty(size))
 
-        def after_iteration(intermediate_result: Any) -> None:
-            nonlocal reason
-            current = search.at(intermediate_result.x)
-            before = rounds.history["objective"][-1:]
-            reason = rounds.end(current)
-            least = self.tol * abs(current.objective)
-            if search.ended_at_no_number and reason != "callback":
-                reason = "not_finite"  # however short the step
-            elif not reason and self.tol > 0 and before and before[0] - current.objective < least:
-                reason = "tol"
-            elif not reason and len(rounds) >= self.max_iter:
-                reason = "max_iter"
-            if reason:
-                raise StopIteration
-            rounds.begin()
+    def step(
+        self, problem: LearnedProblem, state: ProjectionState, progress: Progress
+    ) -> dict[str, float] | None:
+        """Do an outer iteration; None where the time was over in its midst."""
+        walk = _Walk(problem, state)
+        if walk.at is None:
+            walk.evaluate_start()
+        while not walk.is_done:
+            if state.history and walk.n_trials > state.n_trials and progress.is_late():
+                walk.pause()
+                state.stopped_because = "max_seconds"
+                return None
+            walk.try_next()
+        walk.settle()
+        return self._end(problem, state, walk)
 
-        rounds.begin()
-        # The stopping rules of L-BFGS-B are for another scale than the objective's.
-        options: dict[str, Any] = {"ftol": 0.0, "gtol": 0.0, "maxcor": _MEMORY}
-        options |= {"maxiter": self.max_iter, "maxfun": 3 * self.max_iter}
-        ended = minimize(
-            search.evaluate,
-            np.zeros(search.size),
-            jac=True,
-            method="L-BFGS-B",
-            callback=after_iteration,
-            options=options,
-        )
-        if not np.isfinite(search.best.objective):
+    def _end(
+        self, problem: LearnedProblem, state: ProjectionState, walk: _Walk
+    ) -> dict[str, float]:
+        before = state.history.get("objective", [])[-1:]
+        objective = state.point.objective
+        if walk.ended_at_no_number:
+            state.stopped_because = "not_finite"
+        elif walk.is_stuck:
+            state.stopped_because = "tol"
+        entries = self._judge(problem, state)
+        if state.stopped_because in ("", "max_iter"):
+            falls = not before or before[0] - objective >= self.tol * abs(objective)
+            if self.tol > 0 and not falls:
+                state.stopped_because = "tol"
+            elif state.n_trials >= _TRIALS_A_ROUND * self.max_iter:
+                state.stopped_because = "max_iter"
+        return entries
+
+
+class _Walk:
+    """An outer iteration on its way. It leaves the state alone until it is paused or settled."""
+
+    def __init__(self, problem: LearnedProblem, state: ProjectionState) -> None:
+        self._problem, self._state = problem, state
+        self._shapes = moving_shapes(problem, state.begin)
+        self.at, self._memory, self._search = state.at, state.memory, state.search
+        self._inner_start, self._n_newton = state.inner_start, state.n_newton
+        self.n_trials = state.n_trials
+        self.is_stuck = False
+
+    def evaluate_start(self) -> None:
+        """Evaluate the point where everything begins."""
+        self.at = self._evaluate(np.zeros(self._memory.moves.shape[1]))
+        if self.at is None:
             raise ValueError(
                 "The objective is not finite where the basis begins. Check the scale of X, C and "
                 "gamma."
             )
-        if not reason:
-            # It found nothing lower, or took too long about it, in a round that has begun.
-            rounds.end(search.best)
-            reason = "max_iter" if ended.status == _OUT_OF_TRIALS else "tol"
-            reason = "not_finite" if search.ended_at_no_number else reason
-        state = problem.finish(rounds.best or search.best, self.last_newton())
-        return replace(
-            state,
-            history=rounds.history,
-            n_iter=search.n_iter + state.n_iter,
-            stopped_because=reason,
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the iteration has come to an end."""
+        return self.is_stuck or (self._search is not None and bool(self._search.line.verdict))
+
+    @property
+    def ended_at_no_number(self) -> bool:
+        """Whether there was nothing lower to be found, and at last no value at all."""
+        return self.is_stuck and self._search is not None and self._search.ended_at_no_number
+
+    def try_next(self) -> None:
+        """Evaluate one more point on the line."""
+        assert self.at is not None
+        search = self._search or self._begin_search()
+        if search is None:
+            self.is_stuck = True
+            return
+        found = self._evaluate(self.at.variables + search.line.length * search.direction)
+        if found is None:
+            line, lowest = search.line.after(np.inf, np.inf), search.lowest
+        else:
+            slope = float(found.gradient @ search.direction)
+            line = search.line.after(found.point.objective, slope)
+            lowest = found if line.best.length == search.line.length else search.lowest
+        self._search = replace(search, line=line, lowest=lowest, ended_at_no_number=found is None)
+        if line.verdict == "failed":
+            if len(self._memory):
+                # What it remembers may be of a curvature that is no more: steepest descent, once.
+                self._memory, self._search = Memory.empty(len(self.at.variables)), None
+            else:
+                self.is_stuck = True
+
+    def _begin_search(self) -> Search | None:
+        """Return a search along the direction of L-BFGS, or the steepest; None where it is flat."""
+        assert self.at is not None
+        gradient = self.at.gradient
+        for memory in (self._memory, Memory.empty(len(gradient))):
+            direction = memory.direction(gradient)
+            slope = float(gradient @ direction)
+            if slope < 0.0:
+                self._memory = memory
+                length = 1.0 if len(memory) else 1.0 / float(np.linalg.norm(direction))
+                return Search(direction, LineSearch.begin(self.at.point.objective, slope, length))
+        return None
+
+    def pause(self) -> None:
+        """Write down where the iteration stands, to be gone on with."""
+        state = self._state
+        state.at, state.memory, state.search = self.at, self._memory, self._search
+        self._write_counts()
+
+    def settle(self) -> None:
+        """Write down where the iteration has ended."""
+        assert self.at is not None
+        at = self.at
+        if not self.is_stuck:
+            assert self._search is not None
+            assert self._search.lowest is not None
+            found = self._search.lowest
+            self._memory = self._memory.with_pair(
+                found.variables - at.variables, found.gradient - at.gradient
+            )
+            at = found
+        state = self._state
+        state.at, state.memory, state.search, state.point = at, self._memory, None, at.point
+        self._write_counts()
+
+    def _write_counts(self) -> None:
+        state = self._state
+        state.inner_start, state.n_newton = self._inner_start, self._n_newton
+        state.n_trials, state.reference = self.n_trials, self._problem.reference
+
+    def _evaluate(self, variables: Array) -> Evaluation | None:
+        """Return the optimal value and its gradient; None where they are no numbers."""
+        units = self._units(variables)
+        mapped = self._problem.map_rows(units)
+        result = self._problem.solve_coefficients(units, mapped, self._inner_start, _INNER)
+        self.n_trials += 1
+        self._n_newton += result.n_iter
+        gradient = self._problem.gradient(units, mapped, result)
+        flat = np.concatenate(
+            [_STEP[name] * getattr(gradient, name).ravel() for name in self._shapes]
         )
-
-
-class LearnedProblem:
-    """The objective of units and coefficients, on some rows.
-
-    Parameters
-    ----------
-    loss : Loss
-    targets : ndarray
-        As ``loss.encode`` makes them.
-    weights : ndarray of shape (n_rows,)
-        C times the weight of each row.
-    n_outputs : int
-    working : WorkingRows
-    n_units : int
-    fit_intercept : bool
-    n_threads : int
-    """
-
-    def __init__(
-        self,
-        loss: Loss,
-        targets: Array,
-        weights: Array,
-        n_outputs: int,
-        working: WorkingRows,
-        n_units: int,
-        *,
-        fit_intercept: bool,
-        n_threads: int,
-    ) -> None:
-        self.working = working
-        self.columns = UnitColumns(len(working.rows), n_units, fit_intercept, n_threads)
-        self.objective = BasisObjective(loss, targets, weights, n_outputs, self.columns)
-        self._loss, self._targets, self._weights = loss, targets, weights
-        self._reference: float | None = None
-
-    def map_rows(self, units: Units) -> Array:
-        """Return the rows as the centres see them."""
-        if units.mapping is None:
-            return self.working.rows
-        return self.working.rows @ units.mapping.astype(np.float32)
-
-    def solve_coefficients(
-        self, units: Units, mapped: Array, start: Array | None, newton: JointNewton
-    ) -> NewtonResult:
-        """Solve for the coefficients at given units."""
-        self.columns.update(units, mapped, self.working.rest)
-        objective = self.objective
-        zero = objective.zero_coefficients()
-        if self._reference is None:
-            at_zero = objective.derivatives(objective.scores(zero))
-            self._reference = float(np.linalg.norm(objective.gradient(zero, at_zero)))
-        coefficients = zero if start is None else start
-        return newton.solve(
-            objective, coefficients, objective.scores(coefficients), self._reference
-        )
-
-    def gradient(self, units: Units, mapped: Array, result: NewtonResult) -> Units:
-        """Return the gradient of the optimal value in the units, in the shape of units."""
-        at = self.objective.derivatives(result.scores)
-        return unit_gradient(
-            units,
-            self.working.rows,
-            mapped,
-            self.working.rest,
-            self.columns.values,
-            at.gradient,
-            result.coefficients[self.columns.n_constant :],
-            at.active,
-            self.columns.n_threads,
-        )
-
-    def sample(
-        self, units: Units, coefficients: Array, chosen: npt.NDArray[np.intp]
-    ) -> tuple[float, dict[str, Array]]:
-        """Return the objective and its gradient as some rows, which stand for all, tell them.
-
-        The gradient is a dict: "coefficients", and the parameters of the units by name.
-        """
-        working, constant = self.working, self.columns.n_constant
-        rows = working.rows[chosen]
-        rest = None if working.rest is None else working.rest[chosen]
-        mapped = rows if units.mapping is None else rows @ units.mapping.astype(np.float32)
-        columns = UnitColumns(len(rows), len(units.centres), bool(constant), 1)
-        columns.update(units, mapped, rest)
-        objective = BasisObjective(
-            self._loss,
-            np.ascontiguousarray(self._targets[chosen]),
-            self._weights[chosen] * (len(working.rows) / len(rows)),
-            self.objective.n_outputs,
-            columns,
-        )
-        at = objective.derivatives(objective.scores(coefficients))
-        in_units = unit_gradient(
-            units,
-            rows,
-            mapped,
-            rest,
-            columns.values,
-            at.gradient,
-            coefficients[constant:],
-            at.active,
-            columns.n_threads,
-        )
-        value = at.loss + 0.5 * float(np.vdot(coefficients, coefficients))
-        return value, vars(in_units) | {"coefficients": objective.gradient(coefficients, at)}
-
-    def finish(self, state: LearnedState, newton: JointNewton) -> LearnedState:
-        """Solve for the coefficients of chosen units once more, as exactly as asked for."""
-        mapped = self.map_rows(state.units)
-        result = self.solve_coefficients(state.units, mapped, state.coefficients, newton)
-        if not result.converged and result.n_iter < newton.max_iter:
-            # Single precision ends before the gradient is as small as that.
-            precise = self.objective.refined()
-            begin, n_iter = result.coefficients, result.n_iter
-            assert self._reference is not None
-            result = newton.solve(precise, begin, precise.scores(begin), self._reference)
-            result.n_iter += n_iter
-        return _state_of(state.units, result)
-
-
-def _state_of(units: Units, result: NewtonResult) -> LearnedState:
-    return LearnedState(
-        units,
-        result.coefficients,
-        result.scores,
-        result.value,
-        result.relative_gradient,
-        n_iter=result.n_iter,
-        converged=result.converged,
-    )
-
-
-class _Search:
-    """The optimal value as a function of one vector: the units, scaled and laid end to end."""
-
-    def __init__(self, problem: LearnedProblem, units: Units) -> None:
-        self._problem = problem
-        self._start = units
-        names = moving_parts(problem.working.metric)
-        self._shapes = {name: getattr(units, name).shape for name in names}
-        self._newton = JointNewton(tol=1e-4, max_iter=10, max_products=40)
-        self._seen: list[tuple[Array, LearnedState]] = []
-        self.size = sum(int(np.prod(shape)) for shape in self._shapes.values())
-        self.n_iter = 0
-        self.ended_at_no_number = False  # the last evaluation
-        self._coefficients: Array | None = None
-        self.best = LearnedState(units, np.empty(0), np.empty(0), np.inf, np.inf)
-        self._best_at = np.zeros(self.size)
+        if not (np.isfinite(result.value) and np.isfinite(flat).all()):
+            return None
+        self._inner_start = result.coefficients
+        return Evaluation(variables, flat, LearnedPoint.of(units, result))
 
     def _units(self, variables: Array) -> Units:
         parts, begin = {}, 0
         for name, shape in self._shapes.items():
             end = begin + int(np.prod(shape))
             moved = _STEP[name] * variables[begin:end].reshape(shape)
-            parts[name], begin = getattr(self._start, name) + moved, end
-        return replace(self._start, **parts)
-
-    def evaluate(self, variables: Array) -> tuple[float, Array]:
-        """Return the optimal value and its gradient."""
-        units = self._units(variables)
-        mapped = self._problem.map_rows(units)
-        result = self._problem.solve_coefficients(units, mapped, self._coefficients, self._newton)
-        self.n_iter += result.n_iter
-        gradient = self._problem.gradient(units, mapped, result)
-        flat = np.concatenate(
-            [_STEP[name] * getattr(gradient, name).ravel() for name in self._shapes]
-        )
-        self.ended_at_no_number = not (np.isfinite(result.value) and np.isfinite(flat).all())
-        if self.ended_at_no_number:
-            return self._wall(variables)
-        self._coefficients = result.coefficients
-        state = _state_of(units, result)
-        self._seen = [*self._seen[-4:], (variables.copy(), state)]
-        if state.objective < self.best.objective:
-            self.best, self._best_at = state, variables.copy()
-        return result.value, flat
-
-    def _wall(self, variables: Array) -> tuple[float, Array]:
-        """Return a value and a gradient that send L-BFGS back, by which it shortens its step.
-
-        They are those of a parabola that rises from the best point; infinity would end it.
-        """
-        if not np.isfinite(self.best.objective):
-            return np.inf, np.zeros(self.size)
-        away = variables - self._best_at
-        height = 10.0 * max(abs(self.best.objective), 1.0)
-        return self.best.objective + height, away * (2.0 * height / max(float(away @ away), 1e-300))
-
-    def at(self, variables: Array) -> LearnedState:
-        """Return the state at a point that was evaluated a moment ago."""
-        for seen, state in reversed(self._seen):
-            if np.array_equal(seen, variables):
-                return state
-        return self.best
+            parts[name], begin = getattr(self._state.begin, name) + moved, end
+        return replace(self._state.begin, **parts)

@@ -116,10 +116,12 @@ class Solver(ABC, Generic[State]):
     requires: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def step(self, problem: Any, state: State, progress: Progress) -> dict[str, float]:
+    def step(self, problem: Any, state: State, progress: Progress) -> dict[str, float] | None:
         """Do a round, which may set ``state.stopped_because``; return what is to be written down.
 
-        A round that takes long asks ``progress.is_late()`` on its way.
+        A round that takes long asks ``progress.is_late()`` on its way. Where it stops in its midst
+        it returns None, and the state has all that the rest of it needs: whoever goes on begins
+        with that rest, and the round is written down at its end.
         """
 
     def solve(self, problem: Any, state: State, progress: Progress) -> State:
@@ -128,7 +130,9 @@ class Solver(ABC, Generic[State]):
         state.stopped_because = ""
         while not state.stopped_because:
             progress.begin_round()
-            progress.end_round(state, self.step(problem, state, progress))
+            entries = self.step(problem, state, progress)
+            if entries is not None:
+                progress.end_round(state, entries)
         return state
 
     @abstractmethod

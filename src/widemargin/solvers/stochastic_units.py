@@ -1,33 +1,35 @@
 """Learned basis by stochastic gradients, for many units and classes.
 
-Problem      that of :mod:`widemargin.solvers.learned_basis`
-State        units and coefficients together, and the running moments of Adam
+Problem      that of :mod:`widemargin.solvers.unit_problem`
+State        units and coefficients together, the running moments of Adam, the random numbers that
+             order the rows, and how many batches of the epoch were seen
 Step         (an epoch) Adam over batches of rows in a new order, all parameters at once: no inner
              solves, whose cost grows with units times classes squared. The step length falls from
              its start to nothing along half a cosine
-Stops        after max_iter epochs; when the score on held-out rows has not risen for a while; or
-             when a callback says so. The coefficients are then solved for once, exactly
+Stops        after max_iter epochs; when the score on held-out rows has not risen for a while; when
+             a callback says so; when the time is over. The coefficients are then solved for once,
+             exactly
 
 Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.solvers.learned_basis import (
-    NO_HOOKS,
-    Hooks,
+from widemargin.solvers.progress import Progress, pack_random, unpack_random
+from widemargin.solvers.unit_problem import (
+    LearnedPoint,
     LearnedProblem,
-    LearnedState,
-    Rounds,
     UnitSolver,
+    UnitState,
+    moving_shapes,
 )
-from widemargin.solvers.units import Units, moving_parts
+from widemargin.solvers.units import Units
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -43,7 +45,80 @@ _LENGTHS = {
 
 
 @dataclass(frozen=True)
-class StochasticUnits(UnitSolver):
+class Moments:
+    """Where Adam is: parameters by name, running means of their gradients and of the squares."""
+
+    parameters: dict[str, Array]
+    means: dict[str, Array]
+    squares: dict[str, Array]
+    n_steps: int = 0
+
+    @classmethod
+    def begin(cls, parameters: dict[str, Array]) -> Self:
+        """Return moments of nothing yet."""
+        still = {name: np.zeros_like(value) for name, value in parameters.items()}
+        return cls(parameters, still, still)
+
+    def after(self, gradient: dict[str, Array], lengths: dict[str, float]) -> Self:
+        """Return where Adam is after a step of at most these lengths."""
+        n_steps = self.n_steps + 1
+        parameters, means, squares = {}, {}, {}
+        for name, value in self.parameters.items():
+            first, second = self.means[name], self.squares[name]
+            means[name] = first + (1 - _DECAY) * (gradient[name] - first)
+            squares[name] = second + (1 - _SQUARE_DECAY) * (np.square(gradient[name]) - second)
+            mean = means[name] / (1 - _DECAY**n_steps)
+            spread = np.sqrt(squares[name] / (1 - _SQUARE_DECAY**n_steps))
+            parameters[name] = value - lengths[name] * mean / (spread + _TINY)
+        return type(self)(parameters, means, squares, n_steps)
+
+
+@dataclass(kw_only=True)
+class StochasticState(UnitState):
+    """Everything that moves in stochastic gradients.
+
+    Attributes
+    ----------
+    begin : Units
+        Those of the first round, for what does not move of them.
+    moments : Moments
+    random : dict
+        Packed random numbers, from which the order of the rows in the present epoch is drawn.
+    values : list of float
+        The objective as the batches of the present epoch told it that were seen already.
+    """
+
+    begin: Units
+    moments: Moments
+    random: dict[str, Any]
+    values: list[float] = field(default_factory=list)
+
+    def pack(self) -> dict[str, Any]:
+        """Return the state as what model files hold."""
+        return super().pack() | {
+            "begin": dict(vars(self.begin)),
+            "moments": {
+                name: dict(part) if isinstance(part, dict) else part
+                for name, part in vars(self.moments).items()
+            },
+            "random": dict(self.random),
+            "values": list(self.values),
+        }
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any], problem: LearnedProblem) -> Self:
+        """Return the state that was packed, bound to the same problem."""
+        return cls(
+            **cls._unpack_shared(packed, problem),
+            begin=Units(**packed["begin"]),
+            moments=Moments(**packed["moments"]),
+            random=packed["random"],
+            values=list(packed["values"]),
+        )
+
+
+@dataclass(frozen=True)
+class StochasticUnits(UnitSolver[StochasticState]):
     """Learn units and coefficients together from batches of rows.
 
     Parameters
@@ -55,90 +130,74 @@ class StochasticUnits(UnitSolver):
     The others are those of :class:`UnitSolver`; a round is an epoch, in which all rows are seen.
     """
 
+    name: ClassVar[str] = "adam"
+    requires: ClassVar[tuple[str, ...]] = ("sample", "finish")
+    state_type: ClassVar[type[UnitState]] = StochasticState
+
     seed: int = 0
     batch_size: int = 128
 
-    def solve(self, problem: LearnedProblem, units: Units, hooks: Hooks = NO_HOOKS) -> LearnedState:
-        """Move the units from where they are."""
-        walk = _Walk(problem, units, self.batch_size, np.random.RandomState(self.seed))
-        steps = self.max_iter * walk.n_batches
-        rounds = Rounds(hooks, self.patience)
-        reason = ""
-        for epoch in range(self.max_iter):
-            rounds.begin()
-            value = walk.epoch(epoch * walk.n_batches, steps)
-            if not np.isfinite(value):
-                rounds.end(walk.last_good, failed=True)
-                reason = "not_finite"
-                break
-            reason = rounds.end(walk.state(value))
-            if reason:
-                break
-        ended = problem.finish(rounds.best or walk.last_good, self.last_newton())
-        return replace(ended, history=rounds.history, stopped_because=reason or "max_iter")
-
-
-class _Walk:
-    """Adam's way through the parameters, by name."""
-
-    def __init__(
-        self, problem: LearnedProblem, units: Units, batch_size: int, rng: np.random.RandomState
-    ) -> None:
-        self._problem = problem
-        self._rng = rng
-        self._batch_size = batch_size
-        self._n_rows = len(problem.working.rows)
-        self.n_batches = max(1, self._n_rows // batch_size)
-        names = moving_parts(problem.working.metric)
-        self._parameters = {name: np.array(getattr(units, name)) for name in names}
-        self._units = units
-        self._parameters["coefficients"] = problem.objective.zero_coefficients()
-        self._moments = {
-            name: (np.zeros_like(value), np.zeros_like(value))
-            for name, value in self._parameters.items()
+    def init(self, problem: LearnedProblem, units: Units) -> StochasticState:
+        """Return the state in which units begin to move."""
+        parameters = {
+            name: np.array(getattr(units, name)) for name in moving_shapes(problem, units)
         }
-        spread = float(np.sqrt(np.mean(np.square(problem.working.rows), dtype=np.float64)))
-        self._lengths = _LENGTHS | {"centres": _LENGTHS["centres"] * (spread or 1.0)}
-        self._taken = 0
-        self.last_good = self.state(np.inf)
+        parameters["coefficients"] = problem.objective.zero_coefficients()
+        return StochasticState(
+            point=LearnedPoint(units, parameters["coefficients"], np.inf, np.nan),
+            begin=units,
+            moments=Moments.begin(parameters),
+            random=pack_random(np.random.RandomState(self.seed)),
+        )
 
-    def state(self, value: float) -> LearnedState:
-        """Return units and coefficients as they are."""
-        coefficients = self._parameters["coefficients"].copy()
-        state = LearnedState(self._now(), coefficients, np.empty(0), value, np.nan)
-        if np.isfinite(value):
-            self.last_good = state
-        return state
+    def step(
+        self, problem: LearnedProblem, state: StochasticState, progress: Progress
+    ) -> dict[str, float] | None:
+        """See all rows once; None where the time was over in the midst of them.
 
-    def _now(self) -> Units:
-        moved = {
-            name: value.copy() for name, value in self._parameters.items() if name != "coefficients"
-        }
-        return replace(self._units, **moved)
-
-    def epoch(self, first: int, steps: int) -> float:
-        """See all rows once, from step ``first`` of ``steps``; return the mean objective.
-
-        Ends at a gradient that is not finite, with NaN.
+        Ends at a gradient that is not finite.
         """
-        order = self._rng.permutation(self._n_rows)
-        values = []
-        for step, rows in enumerate(np.array_split(order, self.n_batches)):
-            value, gradient = self._problem.sample(
-                self._now(), self._parameters["coefficients"], np.sort(rows)
-            )
+        rng = unpack_random(state.random)
+        n_rows = len(problem.working.rows)
+        n_batches = max(1, n_rows // self.batch_size)
+        batches = np.array_split(rng.permutation(n_rows), n_batches)
+        lengths = _lengths(problem)
+        moments, values = state.moments, list(state.values)
+        first = state.n_rounds * n_batches
+        for place in range(len(values), n_batches):
+            if state.history and len(values) > len(state.values) and progress.is_late():
+                state.moments, state.values = moments, values
+                state.stopped_because = "max_seconds"
+                return None
+            coefficients = moments.parameters["coefficients"]
+            units = _units_of(moments, state.begin)
+            value, gradient = problem.sample(units, coefficients, np.sort(batches[place]))
             if not all(np.isfinite(part).all() for part in gradient.values() if part is not None):
-                return float("nan")
+                state.stopped_because = "not_finite"
+                return self._judge(problem, state, failed=True)
             values.append(value)
-            self._step(gradient, 0.5 * (1.0 + float(np.cos(np.pi * (first + step) / steps))))
-        return float(np.mean(values))
+            share = (first + place) / (self.max_iter * n_batches)
+            now = 0.5 * (1.0 + float(np.cos(np.pi * share)))
+            moments = moments.after(
+                gradient, {name: now * length for name, length in lengths.items()}
+            )
+        mean = float(np.mean(values))
+        point = LearnedPoint(
+            _units_of(moments, state.begin), moments.parameters["coefficients"], mean, np.nan
+        )
+        if not np.isfinite(mean):
+            state.stopped_because = "not_finite"
+            return self._judge(problem, state, failed=True)
+        state.point, state.moments, state.values = point, moments, []
+        state.random = pack_random(rng)
+        return self._judge(problem, state)
 
-    def _step(self, gradient: dict[str, Array], length: float) -> None:
-        self._taken += 1
-        for name, value in self._parameters.items():
-            first, second = self._moments[name]
-            first += (1 - _DECAY) * (gradient[name] - first)
-            second += (1 - _SQUARE_DECAY) * (np.square(gradient[name]) - second)
-            mean = first / (1 - _DECAY**self._taken)
-            spread = np.sqrt(second / (1 - _SQUARE_DECAY**self._taken))
-            value -= length * self._lengths[name] * mean / (spread + _TINY)
+
+def _lengths(problem: LearnedProblem) -> dict[str, float]:
+    spread = float(np.sqrt(np.mean(np.square(problem.working.rows), dtype=np.float64)))
+    return _LENGTHS | {"centres": _LENGTHS["centres"] * (spread or 1.0)}
+
+
+def _units_of(moments: Moments, begin: Units) -> Units:
+    moved = {name: part for name, part in moments.parameters.items() if name != "coefficients"}
+    return replace(begin, **moved)
