@@ -97,6 +97,10 @@ class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  #
     #: the default is not what the machine of such a file was trained with.
     _parameters_of_old_files: ClassVar[dict[str, Any]] = {}
 
+    #: Parameters with which a fit of some dozen rows takes no time: the contract tests, which walk
+    #: the registry, fit every estimator with them.
+    _quick_settings: ClassVar[dict[str, Any]] = {}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")  # history_ alone is what an interrupted fit leaves
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from inspect import signature
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -245,6 +245,7 @@ callable, default="rbf"
 
     model_: KernelExpansion
 
+    _quick_settings: ClassVar[dict[str, Any]] = {"max_basis": 30}
     _fitted_names = frozenset(
         {
             *("_stages", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
