@@ -168,7 +168,7 @@ stop_reason_ :
     __metadata_request__fit = {"groups": True}  # noqa: RUF012
 
     _quick_settings: ClassVar[dict[str, Any]] = {
-        "max_basis": [3, 6],
+        "max_basis": [2, 4],
         "Cs": [1.0, 10.0],
         "widths": [1.0],
         "basis": "shared",
