@@ -1,9 +1,15 @@
 """What all tests share. Data sets are read from the folder that WIDEMARGIN_DATA names, if any."""
 
+import os
+
+# Before any library is loaded that reads it: threads that wait for work sleep. By default they
+# spin for a while, and take the core from the process beside them, which runs other tests.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
 import faulthandler
 import functools
 import json
-import os
 import signal
 import subprocess
 import sys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -225,6 +225,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
 
     model_: KernelExpansion
 
+    _quick_settings: ClassVar[dict[str, Any]] = {"max_basis": 30}
     _fitted_names = frozenset(
         {
             *("_is_learned", "_stages", "basis_", "basis_indices_", "classes_", "dual_coef_"),

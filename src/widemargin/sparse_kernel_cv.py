@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -167,6 +167,13 @@ stop_reason_ :
     # As of scikit-learn's splitters that need groups: who gives them need not ask for them too.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012
 
+    _quick_settings: ClassVar[dict[str, Any]] = {
+        "max_basis": [2, 4],
+        "Cs": [1.0, 10.0],
+        "widths": [1.0],
+        "basis": "shared",
+        "cv": 2,
+    }
     _fitted_names = SparseKernelClassifier._fitted_names | {
         *("_seed", "best_index_", "best_params_", "best_score_", "cv_results_", "n_splits_"),
     }

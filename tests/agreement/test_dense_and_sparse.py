@@ -4,6 +4,7 @@ Rows of few features, and those with many entries, are computed with as dense on
 bit. Others meet the basis entry by entry; what they are computed to differs by rounding.
 """
 
+import functools
 import warnings
 
 import numpy as np
@@ -53,10 +54,11 @@ every_kernel_object = pytest.mark.parametrize(
 )
 
 
+@functools.cache
 def load(name, *, scaled=False, dtype=np.float64, n_rows=300):
     """Return rows and labels of a data set, as it is or standardised."""
     if name == "generated":
-        X, y = make_classification(400, 20, n_informative=8, n_classes=4, random_state=0)
+        X, y = make_classification(n_rows, 20, n_informative=8, n_classes=4, random_state=0)
         X = X * (np.abs(X) > 0.5)
     else:
         X, y = LOADERS[name](return_X_y=True)
@@ -106,7 +108,7 @@ def assert_same_bits(dense, sparse, X):
     ],
 )
 def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
-    X, y = load(name, scaled=scaled, dtype=dtype)
+    X, y = load(name, scaled=scaled, dtype=dtype, n_rows=150)
     settings = {"kernel": kernel, "loss": loss, "basis": basis, "n_candidates": 32}
     dense, sparse = fit_both(sparse_machine(10, random_state=0, **settings), X, y)
     assert_same_bits(dense, sparse, X)

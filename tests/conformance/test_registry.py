@@ -6,18 +6,15 @@ import pickle
 import numpy as np
 import pytest
 from conftest import overlapping_classes
+from contract import ESTIMATORS, LABELS, every_estimator, fitted, problem, targets, unfitted
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 import widemargin
 from widemargin import CompiledPredictor
-from widemargin._registry import ESTIMATORS
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}  # relative to the largest score
-LABELS = np.array(["ash", "birch", "cedar", "elm"])
-
-every_estimator = pytest.mark.parametrize("name", list(ESTIMATORS))
 any_number_of_classes = pytest.mark.parametrize("n_classes", [2, 4])
 both_dtypes = pytest.mark.parametrize("dtype", list(TOLERANCES))
 
@@ -26,20 +23,6 @@ both_dtypes = pytest.mark.parametrize("dtype", list(TOLERANCES))
 def rows(dtype="float64"):
     """Return 1000 rows to predict, not those of training."""
     return overlapping_classes(1000, 4, seed=7)[0].astype(dtype)
-
-
-def unfitted(name):
-    """Return an estimator that is repeatable, and that searches with few splits if it searches."""
-    quick = {"random_state": 0, "cv": 2}
-    estimator = ESTIMATORS[name]()
-    known = estimator.get_params()
-    return estimator.set_params(**{key: quick[key] for key in quick if key in known})
-
-
-@functools.cache
-def fitted(name, n_classes):
-    X, y = overlapping_classes(120, n_classes, seed=5)
-    return unfitted(name).fit(X, LABELS[y])
 
 
 def public_estimators():
@@ -160,10 +143,11 @@ def test_one_row_gets_the_class_that_it_gets_among_others(name, n_classes, dtype
 
 @every_estimator
 def test_the_predictor_stays_when_the_estimator_is_fitted_anew(name):
-    X, y = overlapping_classes(120, 4, seed=5)
+    X, y = problem(name, n_classes=4)
     machine = unfitted(name).fit(X, y)
     predictor = machine.compile()
-    before = predictor.decision_function(rows())
-    machine.fit(X[:60] + 1, LABELS[y[:60] % 2])
+    before, classes = predictor.decision_function(rows()), predictor.classes_.copy()
+    machine.fit(X[:60] + 1, targets(name, np.arange(60) % 2))
     assert_array_equal(predictor.decision_function(rows()), before)
-    assert_array_equal(predictor.classes_, range(4))
+    assert_array_equal(predictor.classes_, classes)
+    assert_array_equal(classes, np.sort(LABELS))

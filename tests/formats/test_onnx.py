@@ -7,13 +7,13 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from contract import ESTIMATORS, unfitted
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from widemargin import LearnedBasis, SparseKernelClassifier
-from widemargin._registry import ESTIMATORS
 from widemargin.compiled import CompiledPredictor
 from widemargin.export import to_onnx
 from widemargin.kernels import (
@@ -164,7 +164,7 @@ def test_learned_kernels_are_one_product(metric):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_every_estimator(name, n_classes):
     X, y = data(n_classes)
-    machine = ESTIMATORS[name]().fit(X, y)
+    machine = unfitted(name).fit(X, y)
     assert_agrees(machine, X)
     assert_agrees(machine, X, "float64")
 

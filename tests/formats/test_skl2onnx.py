@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from contract import ESTIMATORS, unfitted
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import VotingClassifier
@@ -14,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 import widemargin.export  # noqa: F401  # registers the estimators
 from widemargin import SparseKernelClassifier
-from widemargin._registry import ESTIMATORS
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -69,7 +69,7 @@ def test_pipeline(loss, n_classes, dtype, labels):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator(name):
     X, y = data()
-    assert_converts(ESTIMATORS[name]().fit(X, y), X)
+    assert_converts(unfitted(name).fit(X, y), X)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "linear"])

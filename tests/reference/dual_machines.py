@@ -86,7 +86,7 @@ def project_row(point, low, high):
     """
     kinks = np.concatenate([point - low, point - high])
     kinks = np.unique(kinks[np.isfinite(kinks)])
-    sums = np.array([np.clip(point - shift, low, high).sum() for shift in kinks])
+    sums = np.minimum(np.maximum(point - kinks[:, None], low), high).sum(axis=1)
     after = np.searchsorted(-sums, 0.0)  # the first kink at which the sum is no longer positive
     ends = np.concatenate([kinks[:1] - 1.0, kinks, kinks[-1:] + 1.0])
     between = 0.5 * (ends[after] + ends[after + 1])

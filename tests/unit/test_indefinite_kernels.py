@@ -26,10 +26,10 @@ from widemargin.kernels import CustomKernel, Polynomial, Precomputed, Sigmoid
 N_ROWS = 120
 
 
-def problem(seed=0, n_classes=3):
+def problem(seed=0, n_classes=3, n_rows=N_ROWS):
     rng = np.random.RandomState(seed)
-    y = np.arange(N_ROWS) % n_classes
-    return 1.5 * rng.randn(n_classes, 4)[y] + rng.randn(N_ROWS, 4), y
+    y = np.arange(n_rows) % n_classes
+    return 1.5 * rng.randn(n_classes, 4)[y] + rng.randn(n_rows, 4), y
 
 
 def indefinite(kind, X):
@@ -151,17 +151,17 @@ def test_what_is_chosen_jointly_is_positive_definite(seed):
 @pytest.mark.parametrize("basis", ["shared", "per_class"])
 @pytest.mark.parametrize("form", ["precomputed", "sparse", "callable"])
 def test_sparse_machines_of_any_matrix(kind, dtype, basis, form):
-    X, y = problem()
+    X, y = problem(n_rows=60)
     K = indefinite(kind, X).astype(dtype)
     rows, kernel = (K, "precomputed") if form != "callable" else looked_up(K)
     rows = sp.csr_matrix(rows) if form == "sparse" else rows
-    machine = SparseKernelClassifier(30, kernel=kernel, basis=basis, C=1e3, tol=0, random_state=0)
+    machine = SparseKernelClassifier(15, kernel=kernel, basis=basis, C=1e3, tol=0, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the matrix, and of no vectors
         machine.fit(rows, y)
         again = SparseKernelClassifier(**machine.get_params()).set_params(warm_start=True)
         again.__dict__.update({name: vars(machine)[name] for name in vars(machine) if "_" in name})
-        again.set_params(max_basis=60).fit(rows, y)
+        again.set_params(max_basis=30).fit(rows, y)
     for each in (machine, again):
         assert np.isfinite(each.decision_function(rows)).all()
         assert np.isfinite(each.history_["objective"]).all()
