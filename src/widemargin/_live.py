@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from widemargin import _native
+from widemargin.estimation.streams import StreamClasses
 from widemargin.kernels import Linear, Rows, as_native_rows
 from widemargin.models import LinearMap
 from widemargin.solvers.dual import DualMachine
@@ -31,19 +32,21 @@ class LiveScores(ABC):
     Parameters
     ----------
     machine : DualMachine
+    classes : StreamClasses
+        Which columns of the machine are those of the classes.
     averages : bool
         Whether coefficients are averaged over the rows seen.
     """
 
-    def __init__(self, machine: DualMachine, *, averages: bool) -> None:
-        self._machine = machine
+    def __init__(self, machine: DualMachine, classes: StreamClasses, *, averages: bool) -> None:
+        self._machine, self._classes = machine, classes
         self._averages = averages
         self._begin()
 
     def _begin(self) -> None:
         """Begin anew, with nothing kept."""
-        self._n_classes = self._machine.n_classes
-        self._n_outputs = 1 if self._n_classes == 2 else self._n_classes
+        self._columns = self._classes.columns
+        self._n_outputs = 1 if len(self._columns) == 2 else len(self._columns)
         width = (2 if self._averages else 1) * self._n_outputs
         self._coef = np.zeros((0, width))  # by slot; of averages, and then what is taken off them
         self._total = np.zeros(width)
@@ -69,14 +72,14 @@ class LiveScores(ABC):
     def best(self, rows: Rows, averaged_over: float, n_threads: int) -> npt.NDArray[np.int64]:
         """Return the number of the largest score of each row, as a model does."""
         scores = self.scores(rows, averaged_over, n_threads)
-        if self._n_outputs == 1:
+        if len(self._columns) == 2:
             return (scores[:, 0] > 0).astype(np.int64)
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
     def _follow(self) -> None:
         """Bring what is kept up to date."""
         state = self._machine.set
-        if self._machine.n_classes != self._n_classes:  # all patterns have changed by that
+        if self._classes.columns is not self._columns:  # all patterns have changed by that
             self._begin()
         changed: Slots = state.take_changed()
         n_slots = int(state.n_slots)
@@ -92,7 +95,9 @@ class LiveScores(ABC):
         values = np.empty((len(slots), self._machine.n_classes))
         earlier = np.empty_like(values)
         self._machine.set.coefficients(slots, values, earlier)
-        if self._n_outputs == 1:
+        if not self._classes.is_plain:
+            values, earlier = values[:, self._columns], earlier[:, self._columns]
+        if len(self._columns) == 2:
             values, earlier = values[:, 1:] - values[:, :1], earlier[:, 1:] - earlier[:, :1]
         return np.hstack([values, earlier]) if self._averages else values
 
@@ -178,11 +183,11 @@ class _CalledScores(LiveScores):
         return np.asarray(values @ self._coef[slots] + self._intercept())
 
 
-def live_scores(machine: DualMachine, *, averages: bool) -> LiveScores:
+def live_scores(machine: DualMachine, classes: StreamClasses, *, averages: bool) -> LiveScores:
     """Return the scores of a machine that goes on learning; see :class:`LiveScores`."""
     kind: type[LiveScores] = _PackedScores
     if machine.calls_python:
         kind = _CalledScores
     elif isinstance(machine.kernel, Linear):
         kind = _LinearScores
-    return kind(machine, averages=averages)
+    return kind(machine, classes, averages=averages)

@@ -82,6 +82,7 @@ class CompiledPredictor:
         self.dtype = check_float_dtype(dtype)
         check_jobs(n_jobs)
         check_flag("check", check)
+        readout.require_classes()
         if readout.n_outputs != model.n_outputs:
             raise ValueError(
                 f"The model has {model.n_outputs} scores, the readout is one of "

@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from widemargin._checkpoints import Checkpoint, run_fit
+from widemargin._dual_classifier import DualClassifier, DualStream
 from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._rows import rows_like
-from widemargin._streams import DualClassifier, Stream
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import RBF, Kernel, Laplacian, Rows
@@ -355,7 +355,7 @@ class KernelClassifier(DualClassifier):
             "n_support_vectors_": int(machine.set.n_vectors),
         }
 
-    def _attributes_after(self, stream: Stream) -> dict[str, Any]:
+    def _attributes_after(self, stream: DualStream) -> dict[str, Any]:
         searches = stream.native.arg_max
         entries = machine_entries(stream.machine, 1.0, stream.rows_seen, searches, np.inf)
         return {
@@ -444,11 +444,17 @@ class KernelClassifier(DualClassifier):
     def _solver(self) -> DualSolver[Any]:
         return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
 
-    def _make_machine(self, kernel: Kernel, rows: Rows, origin: Array | None = None) -> DualMachine:
+    def _make_machine(
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        origin: Array | None = None,
+        n_columns: int | None = None,
+    ) -> DualMachine:
         return DualMachine(
             kernel,
             rows,
-            len(self.classes_),
+            len(self.classes_) if n_columns is None else n_columns,
             loss=self.loss,
             fit_intercept=bool(self.fit_intercept),
             cache_size=float(self.cache_size),

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from widemargin._checkpoints import Checkpoint, run_fit
+from widemargin._dual_classifier import DualClassifier, DualStream
 from widemargin._file_changes import Added
 from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._parameters import check_flag, check_integer, check_real
-from widemargin._streams import DualClassifier, Stream
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin.kernels import Kernel, Rows
@@ -120,7 +120,7 @@ class _OnlineClassifier(DualClassifier):
             "history_": {name: np.asarray(history[name]) for name in history if name != "seconds"},
         }
 
-    def _attributes_after(self, stream: Stream) -> dict[str, Any]:
+    def _attributes_after(self, stream: DualStream) -> dict[str, Any]:
         record = {"epoch": 1, **learner_entries(stream.machine, stream.native)}
         return {
             **_counts(stream.machine, stream.native),
@@ -137,11 +137,17 @@ class _OnlineClassifier(DualClassifier):
             merges=self.budget_policy == "merge",
         )
 
-    def _make_machine(self, kernel: Kernel, rows: Rows, origin: Array | None = None) -> DualMachine:
+    def _make_machine(
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        origin: Array | None = None,
+        n_columns: int | None = None,
+    ) -> DualMachine:
         return DualMachine(
             kernel,
             rows,
-            len(self.classes_),
+            len(self.classes_) if n_columns is None else n_columns,
             margin=self._margin(),
             fit_intercept=bool(self.fit_intercept),
             cache_size=float(self.cache_size),

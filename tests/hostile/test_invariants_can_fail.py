@@ -17,8 +17,8 @@ from hostile.checks import INVARIANTS, failures_of
 from hostile.known import KNOWN
 from hostile.problems import Data, Problem
 from widemargin import _threads, models, readouts
+from widemargin._dual_classifier import DualClassifier
 from widemargin._kernel_machine import KernelMachine
-from widemargin._streams import DualClassifier
 
 SETTINGS = {"max_seconds": 60.0, "random_state": 0}
 EXACT = Problem("KernelClassifier", Data(), SETTINGS)

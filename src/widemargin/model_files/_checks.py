@@ -229,8 +229,7 @@ def _check_readout(value: Any, name: str, estimator: Any) -> None:
     require(type(value) is Readout, name, "is no readout")
     same = np.array_equal(value.classes, estimator.classes_)
     require(same, name, "does not go with classes_")
-    enough = value.kind == "multilabel" or len(value.classes) > 1
-    fits = enough and value.n_outputs == estimator.model_.n_outputs
+    fits = len(value.classes) > 0 and value.n_outputs == estimator.model_.n_outputs
     require(fits, "classes_", "does not go with the outputs of model_")
 
 
