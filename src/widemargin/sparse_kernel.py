@@ -10,19 +10,11 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin._fitting import (
-    FitProgress,
-    all_or_nothing,
-)
+from widemargin._fitting import FitProgress, all_or_nothing
 from widemargin._kernel_machine import KernelMachine
 from widemargin._learned_fit import STATE, LearnsBasis
 from widemargin._machines import Grown, Problem, merge, two_as_one
-from widemargin._parameters import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-)
+from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._system.warnings import warn_user
 from widemargin._threads import one_blas_thread, thread_count
 from widemargin._warm_start import StartsWarm
@@ -34,10 +26,7 @@ from widemargin.basis_settings import (
     LearnedBasis,
     as_basis,
 )
-from widemargin.kernels import (
-    Kernel,
-    Rows,
-)
+from widemargin.kernels import Kernel, Rows
 from widemargin.losses import CLASS_LOSSES, Loss, one_against_rest
 from widemargin.models import KernelExpansion
 from widemargin.objectives import BasisObjective
@@ -121,7 +110,8 @@ callable, default="rbf"
     warm_start : bool, default=False
         Whether ``fit`` starts from the vectors and coefficients of the fit before (a learned basis:
         from vectors, widths and metric), and adds up to ``max_basis`` in all. Fewer than there are
-        is an error.
+        is an error. The fit of a learned basis that was stopped, by a callback or by Ctrl-C, goes
+        on to the bit, if data and parameters are the same.
 
     random_state : int, RandomState instance or None, default=None
         Seed for the draws of candidates; of a learned basis, for where vectors begin, rows that
@@ -167,8 +157,9 @@ callable, default="rbf"
     stop_reason_ : str
         Why growth ended: "max_basis", "tol", "callback" or "exhausted" (every row is expressed by
         the basis); the last of the machines with ``basis="per_class"``. Why a learned basis moved
-        no more: "max_iter" (its own), "tol", "early_stopping", "callback", or "not_finite" (of the
-        objective or its gradient, with a warning; the machine is the last one before).
+        no more: "max_iter" (its own), "tol", "early_stopping", "callback", "max_seconds" (with a
+        warning), "interrupted" (of ``last_good``), or "not_finite" (of the objective or its
+        gradient, with a warning; the machine is the last one before).
     model_ : KernelExpansion
         What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
         read from it; to change them, put another one in its place.
