@@ -71,7 +71,8 @@ def test_a_pipeline_makes_one_run_with_the_parameters_of_the_machine(new_runs):
     machine = make_pipeline(StandardScaler(), clone(LEARNED)).fit(X, Y)
     assert new_runs() == 1
     logged = mlflow.last_active_run().data
-    assert logged.params["sparsekernelclassifier__basis"] == "learned"
+    assert logged.params["sparsekernelclassifier__basis"] == "LearnedBasis(max_iter=3)"
+    assert logged.params["sparsekernelclassifier__basis__max_iter"] == "3"
     assert logged.metrics["training_accuracy_score"] == pytest.approx(machine.score(X, Y))
 
 
