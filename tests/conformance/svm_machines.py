@@ -4,6 +4,8 @@ The tests of scikit-learn's SVC, LinearSVC, SGDClassifier and Perceptron ask wha
 same is asked here of every estimator of the registry, with its losses, solvers and bases.
 """
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -89,13 +91,22 @@ def toy():
     return X, np.array([1, 1, 1, 2, 2, 2]), np.array([[-1.0, -1], [2, 2], [3, 2]]), [1, 2, 2]
 
 
+@functools.cache
 def iris(n_classes=3):
-    """Return 90 rows of iris, scaled, in random order."""
+    """Return 90 rows of iris, scaled, in random order; whoever changes them takes a copy."""
     X, y = load_iris(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(y))[:90]
     X, y = StandardScaler().fit_transform(X)[order], y[order]
     kept = y >= 3 - n_classes  # the two that are hard to tell apart
-    return X[kept], y[kept]
+    X, y = X[kept], y[kept]
+    X.flags.writeable = y.flags.writeable = False
+    return X, y
+
+
+@functools.cache
+def fitted(name):
+    """Return a machine of these rows that tests share; whoever changes it takes a copy."""
+    return make(name).fit(*iris())
 
 
 def difference(found, expected):

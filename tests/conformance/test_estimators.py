@@ -81,19 +81,17 @@ def estimators():
 
 
 STOPS_AT_A_GAP = "a weight is a repeated row at the optimum, which a solver or a pass comes near to"
-OTHER_SPLITS = "repeated rows are split otherwise than weighted ones"
 NO_INTERCEPT = "scores of opposite rows are opposite: no weight makes all rows one class"
 ODD_KERNELS = ("linear", "poly", "sigmoid", "precomputed")  # of the data that the check makes
 
 
 def not_expected_of(estimator):
     """Return the checks that machines without intercept, solved to a gap, are bound to fail."""
-    if isinstance(estimator, SparseKernelClassifier):
+    if not isinstance(estimator, KernelClassifier | KernelMIRA | KernelPerceptron):
         return {}
     name = "check_sample_weight_equivalence_on_{}_data"
-    reason = OTHER_SPLITS if hasattr(estimator, "cv") else STOPS_AT_A_GAP
-    expected = {name.format(form): reason for form in ("dense", "sparse")}
-    if getattr(estimator, "kernel", None) in ODD_KERNELS:
+    expected = {name.format(form): STOPS_AT_A_GAP for form in ("dense", "sparse")}
+    if estimator.kernel in ODD_KERNELS:
         expected["check_class_weight_classifiers"] = NO_INTERCEPT
     return expected
 

@@ -19,6 +19,7 @@ from svm_machines import (
     WITH_C,
     ask,
     difference,
+    fitted,
     iris,
     make,
     toy,
@@ -127,7 +128,7 @@ def test_machines_without_probabilities_do_not_have_the_method(name):
 @ask(ALL)
 def test_names_of_classes_do_not_matter(name):
     X, y = iris()
-    expected = make(name).fit(X, y)
+    expected = fitted(name)
     for names in (["a", "b", "c"], [-1.0, 0.0, 2.0], [3, 5, 2**40]):
         machine = make(name).fit(X, np.array(names)[y])
         assert_array_equal(machine.classes_, names)
@@ -141,7 +142,7 @@ def test_names_of_classes_do_not_matter(name):
 @ask(EXACT)
 def test_the_order_of_classes_does_not_matter(name):
     X, y = iris()
-    expected = make(name).fit(X, y).decision_function(X)
+    expected = fitted(name).decision_function(X)
     found = make(name).fit(X, 2 - y).decision_function(X)
     assert difference(found[:, ::-1], expected) < 10 * NEAR
 
@@ -157,7 +158,7 @@ def test_two_classes_that_change_places_change_the_sign(name):
 def test_the_order_of_rows_does_not_matter(name):
     X, y = iris()
     order = np.random.RandomState(1).permutation(len(y))
-    expected = make(name).fit(X, y).decision_function(X)
+    expected = fitted(name).decision_function(X)
     assert difference(make(name).fit(X[order], y[order]).decision_function(X), expected) < 10 * NEAR
 
 
@@ -167,7 +168,7 @@ def test_the_order_of_rows_does_not_matter(name):
 @ask(ALL)
 def test_weights_of_one_are_no_weights(name):
     X, y = iris()
-    expected = make(name).fit(X, y).decision_function(X)
+    expected = fitted(name).decision_function(X)
     for weights in (np.ones(len(y)), np.ones(len(y), dtype=np.float32), [1] * len(y)):
         assert_array_equal(make(name).fit(X, y, weights).decision_function(X), expected)
 
@@ -391,7 +392,7 @@ def test_a_stream_cannot_know_balanced_weights(name):
 @ask(STREAMS)
 def test_a_stream_goes_on_after_a_fit_and_a_fit_begins_anew(name):
     X, y = iris()
-    expected = make(name).fit(X, y).decision_function(X)
+    expected = fitted(name).decision_function(X)
     machine = make(name).fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
     assert machine.score(X, y) > 0.9
     assert_array_equal(machine.fit(X, y).decision_function(X), expected)
@@ -409,6 +410,6 @@ def test_a_warm_start_goes_on_from_there(name):
 @ask(WARM)
 def test_without_a_warm_start_nothing_is_left(name):
     X, y = iris()
-    expected = make(name).fit(X, y).decision_function(X)
+    expected = fitted(name).decision_function(X)
     machine = make(name).fit(X[:60] + 1, y[:60])
     assert_array_equal(machine.fit(X, y).decision_function(X), expected)

@@ -38,10 +38,10 @@ def wide(X):
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, wide], ids=["dense", "csr", "wide"])
 @pytest.mark.parametrize(("n_classes", "budget"), [(2, None), (3, 30)])
 def test_a_living_machine_answers_as_its_model(learner, kernel, form, n_classes, budget):
-    X, y = overlapping_classes(150, n_classes, seed=3)
+    X, y = overlapping_classes(84, n_classes, seed=3)
     rows = form(X)
     learner = clone(learner).set_params(kernel=kernel, budget=budget)
-    for start in range(0, 150, 7):
+    for start in range(0, 84, 7):
         some = slice(start, start + 7)
         learner.partial_fit(rows[some], y[some], classes=range(n_classes))
         living, labels = learner.decision_function(rows[:20]), learner.predict(rows[:20])
@@ -98,7 +98,7 @@ class Owner:
 
 @every_learner
 def test_a_kernel_that_refers_to_the_owner_of_the_learner_leaves_no_garbage(learner):
-    X, y = load_iris(return_X_y=True)
+    X, y = (each[::3] for each in load_iris(return_X_y=True))
     alive = []
     for _ in range(5):
         owner = Owner(learner, 0.3)
@@ -112,7 +112,7 @@ def test_a_kernel_that_refers_to_the_owner_of_the_learner_leaves_no_garbage(lear
 
 @pytest.mark.parametrize("solver", ["larank", "full_gradient", "cutting_plane"])
 def test_fits_with_such_a_kernel_leave_no_garbage_either(solver):
-    X, y = load_iris(return_X_y=True)
+    X, y = (each[::3] for each in load_iris(return_X_y=True))
     owner = Owner(KernelClassifier(solver=solver), 0.3)
     owner.learner.fit(X, y)
     alive = weakref.ref(owner)
