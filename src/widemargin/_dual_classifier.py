@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 from widemargin._file_changes import Added
 from widemargin._kernel_machine import KernelMachine
 from widemargin._live import LiveScores, live_scores
-from widemargin._machines import two_as_one
 from widemargin._parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._rows import rows_like
 from widemargin._support import SupportAttributes
@@ -28,7 +27,7 @@ from widemargin._threads import thread_count
 from widemargin.estimation.streams import Stream, StreamClasses, StreamingClassifier
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
-from widemargin.readouts import Readout
+from widemargin.readouts import Readout, two_as_one
 from widemargin.solvers.dual import DualMachine, Supports
 
 Array: TypeAlias = npt.NDArray[Any]

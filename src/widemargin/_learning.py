@@ -12,10 +12,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
-from widemargin._machines import Problem, two_as_one
+from widemargin._machines import Problem
 from widemargin._system.warnings import warn_user
 from widemargin.basis_settings import LearnedBasis
 from widemargin.kernels import Kernel, Rows
+from widemargin.readouts import two_as_one
 from widemargin.solvers.learned_basis import VariableProjection
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
 from widemargin.solvers.stochastic_units import StochasticUnits

@@ -237,13 +237,6 @@ def objective_of(
     return BasisObjective(problem.loss, problem.targets, weights, problem.n_outputs, basis)
 
 
-def two_as_one(coef: Array, intercept: Array) -> tuple[Array, Array]:
-    """Return the difference of two columns, which is all that two classes need; else both as is."""
-    if coef.shape[1] != 2:
-        return coef, intercept
-    return coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-
-
 def merge(
     grown: list[Grown], n_classes: int
 ) -> tuple[npt.NDArray[np.intp], Rows, list[tuple[Array, Array]]]:

@@ -98,3 +98,10 @@ class Readout:
             return np.asarray(log_expit(np.hstack([-scores, scores])))
         odds = log_expit(scores) if self.link == "one_against_rest" else scores
         return np.asarray(log_softmax(odds, axis=1))
+
+
+def two_as_one(coef: Array, intercept: Array) -> tuple[Array, Array]:
+    """Return the difference of two columns, which is all that two classes need; else both as is."""
+    if coef.shape[1] != 2:
+        return coef, intercept
+    return coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]

@@ -21,7 +21,6 @@ from widemargin._machines import (
     Problem,
     merge,
     objective_of,
-    two_as_one,
 )
 from widemargin._parameters import (
     check_choice,
@@ -46,7 +45,7 @@ from widemargin.kernels import (
 )
 from widemargin.losses import CLASS_LOSSES, Loss
 from widemargin.models import KernelExpansion
-from widemargin.readouts import Link, Readout
+from widemargin.readouts import Link, Readout, two_as_one
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
 from widemargin.solvers.progress import Progress
 
