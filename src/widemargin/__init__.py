@@ -5,14 +5,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-from widemargin.basis_settings import ChosenBasis, LearnedBasis
 from widemargin.compiled import CompiledPredictor
-from widemargin.compression import compress
-from widemargin.kernel import KernelClassifier
-from widemargin.kernel_online import KernelMIRA, KernelPerceptron
+from widemargin.full_kernel.classifier import KernelClassifier
+from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
 from widemargin.model_files import ModelFileError, load, save
-from widemargin.sparse_kernel import SparseKernelClassifier
-from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
+from widemargin.sparse_kernel.classifier import SparseKernelClassifier
+from widemargin.sparse_kernel.compression import compress
+from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
+from widemargin.sparse_kernel.settings import ChosenBasis, LearnedBasis
 
 __all__ = [
     "ChosenBasis",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from widemargin.kernel import KernelClassifier
-from widemargin.kernel_online import KernelMIRA, KernelPerceptron
-from widemargin.sparse_kernel import SparseKernelClassifier
-from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
+from widemargin.full_kernel.classifier import KernelClassifier
+from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
+from widemargin.sparse_kernel.classifier import SparseKernelClassifier
+from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 
 ESTIMATORS: dict[str, type[Any]] = {
     estimator.__name__: estimator

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_feature_names
 
-from widemargin._availability import available_if
-from widemargin._parameters import check_flag, check_float_dtype, check_jobs
-from widemargin._rows import canonical_rows, describe_text
-from widemargin._threads import thread_count
+from widemargin._system.availability import available_if
+from widemargin._system.parameters import check_flag, check_float_dtype, check_jobs
+from widemargin._system.threads import thread_count
 from widemargin.kernels import Rows
 from widemargin.models import Model
 from widemargin.readouts import Readout
+from widemargin.rows import canonical_rows, describe_text
 
 Array: TypeAlias = npt.NDArray[Any]
 

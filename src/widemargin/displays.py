@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._parameters import check_choice, check_integer
+from widemargin._system.parameters import check_choice, check_integer
 from widemargin.kernels import Precomputed
 from widemargin.models import KernelExpansion
 

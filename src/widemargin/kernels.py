@@ -25,7 +25,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin._parameters import check_integer, check_real
+from widemargin._system.parameters import check_integer, check_real
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = Any  # a C-contiguous array or a canonical CSR matrix, float32 or float64

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from widemargin import _native
-from widemargin._parameters import check_real
+from widemargin._system.parameters import check_real
 
 Array: TypeAlias = npt.NDArray[Any]
 

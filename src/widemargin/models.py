@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin._probes import keeps_digits, probes_of
+from widemargin._system.precision import keeps_digits, probes_of
 from widemargin.kernels import (
     FEW_FEATURES,
     AdaptiveRBF,

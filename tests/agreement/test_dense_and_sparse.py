@@ -30,8 +30,8 @@ from widemargin import (
     SparseKernelClassifierCV,
     compress,
 )
-from widemargin._named_kernels import scale_gamma
 from widemargin.basis import choose_jointly
+from widemargin.estimation.named_kernels import scale_gamma
 from widemargin.kernels import (
     RBF,
     Laplacian,

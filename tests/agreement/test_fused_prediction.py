@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from widemargin import _native, models
-from widemargin._probes import _UNEVEN
+from widemargin._system.precision import _UNEVEN
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,

@@ -30,9 +30,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
 
 from widemargin import KernelClassifier
-from widemargin.solvers.cutting_plane import CuttingPlane
-from widemargin.solvers.full_gradient import FullGradient
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.cutting_plane import CuttingPlane
+from widemargin.solvers.duals.full_gradient import FullGradient
+from widemargin.solvers.duals.larank import LaRank
 
 GAMMA, C, TOL = 0.4, 2.0, 1e-6
 SINGLE = 5e-6  # of the primal, that kernel values of single precision may cost

@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import widemargin
 from widemargin import SparseKernelClassifier
-from widemargin._machines import Problem, objective_of
 from widemargin.kernels import RBF, Sigmoid
 from widemargin.losses import CLASS_LOSSES, SquaredHinge
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
 from widemargin.solvers.progress import Progress
+from widemargin.sparse_kernel.grown import Problem, objective_of
 
 KERNEL = RBF(0.2)
 FORMS = {

@@ -15,12 +15,12 @@ from widemargin import LearnedBasis, SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
-from widemargin.solvers.learned_basis import VariableProjection
 from widemargin.solvers.progress import Progress
-from widemargin.solvers.stochastic_units import StochasticUnits
-from widemargin.solvers.unit_problem import LearnedProblem
-from widemargin.solvers.unit_start import start_units
-from widemargin.solvers.units import WorkingRows, unit_values
+from widemargin.solvers.units.problem import LearnedProblem
+from widemargin.solvers.units.projection import VariableProjection
+from widemargin.solvers.units.start import start_units
+from widemargin.solvers.units.stochastic import StochasticUnits
+from widemargin.solvers.units.values import WorkingRows, unit_values
 
 SOLVERS = {
     "projection": VariableProjection(max_iter=9, tol=0.0, patience=3),
@@ -120,7 +120,9 @@ class Clock(Progress):
 @every_metric
 @both_endings
 def test_in_the_midst_of_rounds(name, metric, early_stopping, monkeypatch):
-    monkeypatch.setattr("widemargin.solvers.lbfgs._FLAT_ENOUGH", 0.05)  # for several trials a round
+    monkeypatch.setattr(
+        "widemargin.solvers.units.lbfgs._FLAT_ENOUGH", 0.05
+    )  # for several trials a round
     solver = replace(SOLVERS[name], max_iter=30, patience=30)
     problem, units = new_problem(metric, early_stopping)
     whole = solver.solve(problem, solver.init(problem, units), Progress())

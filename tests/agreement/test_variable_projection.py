@@ -14,12 +14,12 @@ from widemargin import SparseKernelClassifier
 from widemargin.kernels import RBF
 from widemargin.losses import CLASS_LOSSES
 from widemargin.models import KernelExpansion
-from widemargin.solvers.learned_basis import VariableProjection
 from widemargin.solvers.newton import JointNewton
 from widemargin.solvers.progress import Progress
-from widemargin.solvers.unit_problem import LearnedProblem
-from widemargin.solvers.unit_start import start_units
-from widemargin.solvers.units import WorkingRows
+from widemargin.solvers.units.problem import LearnedProblem
+from widemargin.solvers.units.projection import VariableProjection
+from widemargin.solvers.units.start import start_units
+from widemargin.solvers.units.values import WorkingRows
 
 METRICS = ("none", "diagonal", "full")
 SHAPES = {"none": (40, 4), "diagonal": (40, 4), "full": (40, 3), "short": (30, 120)}

@@ -14,7 +14,7 @@ from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from widemargin import ChosenBasis, SparseKernelClassifier, _native, export
-from widemargin._named_kernels import as_kernel, scale_gamma
+from widemargin.estimation.named_kernels import as_kernel, scale_gamma
 from widemargin.kernels import (
     KERNEL_NAMES,
     KERNELS,

@@ -12,16 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 import widemargin
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
-from widemargin import _checkpoints as checkpoints
+from widemargin.estimation import checkpoints
 from widemargin.kernels import RBF, CustomKernel, Linear, Precomputed
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
-from widemargin.solvers.cutting_plane import CuttingPlane, CuttingPlaneState
-from widemargin.solvers.dual import DualMachine
-from widemargin.solvers.dual_state import DualProblem, RowProblem
-from widemargin.solvers.full_gradient import FullGradient, FullGradientState
-from widemargin.solvers.larank import LaRank, LaRankState
-from widemargin.solvers.online import OnlineRows, OnlineState
+from widemargin.solvers.duals.cutting_plane import CuttingPlane, CuttingPlaneState
+from widemargin.solvers.duals.full_gradient import FullGradient, FullGradientState
+from widemargin.solvers.duals.larank import LaRank, LaRankState
+from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.online import OnlineRows, OnlineState
+from widemargin.solvers.duals.state import DualProblem, RowProblem
 from widemargin.solvers.progress import Progress
 
 LINES = 150

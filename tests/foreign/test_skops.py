@@ -14,7 +14,7 @@ from widemargin._registry import ESTIMATORS
 from widemargin.kernels import Polynomial, Precomputed
 from widemargin.losses import CrammerSinger
 from widemargin.model_files import trusted_types
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.larank import LaRank
 
 skops = pytest.importorskip("skops.io")
 

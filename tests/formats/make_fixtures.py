@@ -14,13 +14,14 @@ from widemargin import (
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
 )
 from widemargin.kernels import Polynomial
 from widemargin.losses import CrammerSinger
 from widemargin.model_files import FORMAT, save
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.larank import LaRank
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -65,7 +66,7 @@ def estimators():
     yield "perceptron_stream", stream.partial_fit(X, y), X[:8]
     mira = KernelMIRA(kernel="poly", coef0=1.0, fit_intercept=False, random_state=0)
     yield "mira_csr_float32", mira.fit(sparse, two), single[:8]
-    learned = SparseKernelClassifier(4, basis="learned", metric="full", random_state=0)
+    learned = SparseKernelClassifier(4, basis=LearnedBasis(metric="full"), random_state=0)
     yield "learned_full_metric", learned.fit(X, y), X[:8]
     search = SparseKernelClassifierCV([2, 3], Cs=[1.0, 10.0], cv=2, random_state=0)
     yield "search", search.fit(X, y), X[:8]

@@ -18,11 +18,11 @@ from widemargin import (
     model_files,
     save,
 )
-from widemargin._file_changes import Added, Changed, Removed, changes_after
 from widemargin._registry import ESTIMATORS
+from widemargin._system.file_changes import Added, Changed, Removed, changes_after
 from widemargin.model_files._codec import OBJECTS, SETTINGS, SOLVERS
 from widemargin.readouts import Readout
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.larank import LaRank
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("v*_*.widemargin"))
 NEXT = model_files.FORMAT + 1

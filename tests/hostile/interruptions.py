@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_info
 
 from hostile.checks import as_columns, bits_of, invariant, listening, ran_out_of_time
 from hostile.streams import Stream, _learns
-from widemargin import _threads
-from widemargin._fitting import LAST_GOOD
+from widemargin._system import threads as _threads
+from widemargin.estimation.fitting import LAST_GOOD
 
 _LONGEST = 0.5  # seconds into a fit
 

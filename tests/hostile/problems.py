@@ -24,10 +24,10 @@ from widemargin.kernels import (
     Precomputed,
 )
 from widemargin.losses import CLASS_LOSSES
-from widemargin.solvers.cutting_plane import CuttingPlane
-from widemargin.solvers.dual import DUAL_LOSSES
-from widemargin.solvers.full_gradient import FullGradient
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.cutting_plane import CuttingPlane
+from widemargin.solvers.duals.full_gradient import FullGradient
+from widemargin.solvers.duals.larank import LaRank
+from widemargin.solvers.duals.machine import DUAL_LOSSES
 
 __all__ = [
     "RBF",

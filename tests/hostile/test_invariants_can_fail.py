@@ -16,9 +16,10 @@ import widemargin
 from hostile.checks import INVARIANTS, failures_of
 from hostile.known import KNOWN
 from hostile.problems import Data, Problem
-from widemargin import _threads, models, readouts
-from widemargin._dual_classifier import DualClassifier
-from widemargin._kernel_machine import KernelMachine
+from widemargin import models, readouts
+from widemargin._system import threads as _threads
+from widemargin.estimation.kernel_parameters import KernelMachine
+from widemargin.full_kernel.dual import DualClassifier
 
 SETTINGS = {"max_seconds": 60.0, "random_state": 0}
 EXACT = Problem("KernelClassifier", Data(), SETTINGS)
@@ -178,24 +179,28 @@ def weights_are_repetitions(monkeypatch, problem):
 
 @defect(FIXED_WIDTH)
 def dense_rows_are_csr_rows(monkeypatch, problem):
-    monkeypatch.setattr("widemargin._kernel_machine.canonical_rows", scaled_rows(sp.issparse, 2.0))
+    monkeypatch.setattr(
+        "widemargin.estimation.kernel_parameters.canonical_rows", scaled_rows(sp.issparse, 2.0)
+    )
 
 
 @defect(EXACT)
 def predictions_of_dense_rows_are_those_of_csr_rows(monkeypatch, problem):
-    monkeypatch.setattr("widemargin._base.canonical_rows", scaled_rows(sp.issparse, 1.001))
+    monkeypatch.setattr(
+        "widemargin.estimation.base.canonical_rows", scaled_rows(sp.issparse, 1.001)
+    )
 
 
 @defect(FIXED_WIDTH)
 def float32_is_near_float64(monkeypatch, problem):
     change = scaled_rows(lambda rows: rows.dtype == np.float32, 2.0)
-    monkeypatch.setattr("widemargin._kernel_machine.canonical_rows", change)
+    monkeypatch.setattr("widemargin.estimation.kernel_parameters.canonical_rows", change)
 
 
 @defect(EXACT)
 def predictions_of_float32_rows_are_near_those_of_float64(monkeypatch, problem):
     change = scaled_rows(lambda rows: rows.dtype == np.float32, 1.001)
-    monkeypatch.setattr("widemargin._base.canonical_rows", change)
+    monkeypatch.setattr("widemargin.estimation.base.canonical_rows", change)
 
 
 @defect(EXACT)
@@ -211,7 +216,9 @@ def two_threads_change_no_bit(monkeypatch, problem):
 
 @defect(EXACT.changed(epochs=1))
 def a_seed_repeats_every_bit(monkeypatch, problem):
-    monkeypatch.setattr("widemargin.kernel.check_random_state", lambda s: np.random.RandomState())
+    monkeypatch.setattr(
+        "widemargin.full_kernel.classifier.check_random_state", lambda s: np.random.RandomState()
+    )
 
 
 @defect(EXACT)

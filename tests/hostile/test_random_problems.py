@@ -24,7 +24,7 @@ from hostile.known import KNOWN
 from hostile.problems import LEFT, OPTIONS, draw_problem, used_names
 from hostile.shrinking import shrink
 from widemargin import KernelMIRA
-from widemargin.solvers import dual
+from widemargin.solvers.duals import machine as dual
 
 FIXED = 40  # problems that are asked always
 LONGEST = 300.0  # seconds for one problem, after which it is said to hang

@@ -626,7 +626,7 @@ def test_a_pickled_predictor_gives_the_same_bits(name, kind, dtype):
 
 def test_a_pickled_predictor_counts_the_cores_of_where_it_is(monkeypatch):
     pickled = pickle.dumps(predictor_of(n_jobs=-1))
-    monkeypatch.setattr("widemargin._threads.effective_n_jobs", lambda n_jobs: 7)
+    monkeypatch.setattr("widemargin._system.threads.effective_n_jobs", lambda n_jobs: 7)
     assert pickle.loads(pickled)._n_threads in (7, 1)  # 1 in a build without threads
 
 

@@ -20,10 +20,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import widemargin
-from widemargin import ChosenBasis, LearnedBasis, _search
-from widemargin._search import Search
-from widemargin.sparse_kernel import SparseKernelClassifier
-from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
+from widemargin import ChosenBasis, LearnedBasis
+from widemargin.sparse_kernel import search as _search
+from widemargin.sparse_kernel.classifier import SparseKernelClassifier
+from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
+from widemargin.sparse_kernel.search import Search
 
 LEAST_CHECKS = 50
 NEEDS_AN_ENVIRONMENT_VARIABLE = {"check_array_api_input"}

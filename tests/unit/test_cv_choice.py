@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from widemargin import LearnedBasis, SparseKernelClassifier
-from widemargin.sparse_kernel_cv import SparseKernelClassifierCV
+from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from widemargin._live import live_scores
+from widemargin.full_kernel.live import live_scores
 from widemargin.kernels import RBF, CustomKernel, Linear
-from widemargin.solvers.dual import DualMachine
-from widemargin.solvers.larank import LaRank
-from widemargin.solvers.online import OnlineRows
+from widemargin.solvers.duals.larank import LaRank
+from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.online import OnlineRows
 
 
 def product(left, right):

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_info
 
 from widemargin import SparseKernelClassifier, _native
-from widemargin._threads import one_blas_thread
+from widemargin._system.threads import one_blas_thread
 from widemargin.kernels import RBF, Laplacian, Polynomial, Sigmoid
 from widemargin.losses import BinaryLogistic, Logistic, SquaredHinge, WestonWatkins
 

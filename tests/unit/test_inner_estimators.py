@@ -17,7 +17,7 @@ from sklearn.utils import all_estimators
 
 from widemargin import LearnedBasis, SparseKernelClassifier, compress
 from widemargin._registry import ESTIMATORS
-from widemargin.solvers import unit_start
+from widemargin.solvers.units import start as unit_start
 
 X, Y = overlapping_classes(90, 3)
 SUPPORT_VECTORS = SVC(C=10).fit(X, Y)

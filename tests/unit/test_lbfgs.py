@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, rosen, rosen_der
 
-from widemargin.solvers.lbfgs import PAIRS, LineSearch, Memory
+from widemargin.solvers.units.lbfgs import PAIRS, LineSearch, Memory
 
 
 def minimise(function, start, n_iterations, tol=0.0):

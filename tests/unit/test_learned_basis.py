@@ -19,14 +19,14 @@ from sparse_machines import sparse_machine
 
 import widemargin
 from widemargin import LearnedBasis, SparseKernelClassifier, load, save
-from widemargin._fitting import Interrupted
-from widemargin._learning import _without_twins, dense_rows
+from widemargin.estimation.fitting import Interrupted
 from widemargin.kernels import RBF, AdaptiveRBF
 from widemargin.losses import CLASS_LOSSES
-from widemargin.solvers import unit_problem
-from widemargin.solvers.unit_problem import LearnedPoint
-from widemargin.solvers.unit_start import cluster_by_class
-from widemargin.solvers.units import Units
+from widemargin.solvers.units import problem as unit_problem
+from widemargin.solvers.units.problem import LearnedPoint
+from widemargin.solvers.units.start import cluster_by_class
+from widemargin.solvers.units.values import Units
+from widemargin.sparse_kernel.learned import _without_twins, dense_rows
 
 METRICS = ("none", "diagonal", "full")
 every_metric = pytest.mark.parametrize("metric", METRICS)
@@ -165,7 +165,7 @@ def test_threads_of_k_means_change_no_bit(rng):
     """k-means adds the sums of its threads in any order; more than two of them tell."""
     program = """
         import numpy as np
-        from widemargin.solvers.unit_start import cluster_by_class
+        from widemargin.solvers.units.start import cluster_by_class
         rng = np.random.RandomState(0)
         rows, labels = rng.randn(3000, 5).astype(np.float32), np.arange(3000) % 2
         print(cluster_by_class(rows, labels, np.ones(3000), 20, rng).tobytes().hex())
@@ -537,7 +537,7 @@ def test_narrow_units_far_out_stay():
 
 def test_merged_units_are_solved_for_again(three_classes, monkeypatch):
     X, y = three_classes
-    monkeypatch.setattr("widemargin._learning._MEETING", 2.0)
+    monkeypatch.setattr("widemargin.sparse_kernel.learned._MEETING", 2.0)
     with pytest.warns(UserWarning, match="of 6 units met others") as told:
         fitted = machine(C=1.0, gradient_tol=1e-5).fit(X, y)
     assert [warning.filename for warning in told] == [__file__]
@@ -656,8 +656,8 @@ def test_an_interrupt_offers_the_last_good_state(three_classes, tmp_path):
 
 @needs_callbacks
 def test_rows_that_do_not_count_change_the_solver_but_not_the_rounds(rng, monkeypatch):
-    monkeypatch.setattr("widemargin._learning._MUCH_WORK", 20_000)
-    monkeypatch.setattr("widemargin._learning._EPOCHS", 5)
+    monkeypatch.setattr("widemargin.sparse_kernel.learned._MUCH_WORK", 20_000)
+    monkeypatch.setattr("widemargin.sparse_kernel.learned._EPOCHS", 5)
     X, y = rng.randn(600, 3), np.arange(600) % 12
     weights = np.where(np.arange(600) < 24, 1.0, 0.0)
     many = {"max_basis": 12, "moves": "auto", "tol": 0}

@@ -20,7 +20,7 @@ from widemargin import (
     SparseKernelClassifierCV,
     compress,
 )
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.larank import LaRank
 
 X, y = overlapping_classes(60, 3)
 MACHINES = [

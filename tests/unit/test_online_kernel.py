@@ -16,9 +16,9 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
-from widemargin.solvers.cutting_plane import CuttingPlane
-from widemargin.solvers.full_gradient import FullGradient
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.cutting_plane import CuttingPlane
+from widemargin.solvers.duals.full_gradient import FullGradient
+from widemargin.solvers.duals.larank import LaRank
 
 GAMMA = 0.4
 every_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])

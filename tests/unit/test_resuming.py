@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from widemargin import SparseKernelClassifier
-from widemargin._resuming import fingerprint, keep, recall
+from widemargin.estimation.resuming import fingerprint, keep, recall
 from widemargin.kernels import RBF, AdaptiveRBF, Linear
 
 X = np.arange(12.0).reshape(4, 3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from widemargin._search import MOST_SCREENS, climb, fewest_within_one_standard_error
+from widemargin.sparse_kernel.search import MOST_SCREENS, climb, fewest_within_one_standard_error
 
 
 class TestOneStandardError:

@@ -7,9 +7,9 @@ from sklearn.datasets import load_digits
 from sparse_machines import sparse_machine
 
 from widemargin.losses import WestonWatkins
-from widemargin.solvers.unit_problem import LearnedProblem
-from widemargin.solvers.unit_start import start_units
-from widemargin.solvers.units import WorkingRows
+from widemargin.solvers.units.problem import LearnedProblem
+from widemargin.solvers.units.start import start_units
+from widemargin.solvers.units.values import WorkingRows
 
 
 def machine(**parameters):
@@ -83,6 +83,6 @@ def test_fewer_rows_than_a_batch(three_classes):
 
 
 def test_much_work_takes_stochastic_gradients_by_itself(digits, monkeypatch):
-    monkeypatch.setattr("widemargin._learning._MUCH_WORK", 1)
+    monkeypatch.setattr("widemargin.sparse_kernel.learned._MUCH_WORK", 1)
     by_itself = machine(solver="auto").fit(*digits)
     assert_array_equal(by_itself.dual_coef_, machine().fit(*digits).dual_coef_)

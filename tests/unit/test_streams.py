@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import widemargin
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.larank import LaRank
 
 LEARNERS = [
     KernelClassifier(gamma=0.5, random_state=0),

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from widemargin import SparseKernelClassifier, _native, _threads
-from widemargin._threads import one_blas_thread, thread_count
+from widemargin import SparseKernelClassifier, _native
+from widemargin._system import threads as _threads
+from widemargin._system.threads import one_blas_thread, thread_count
 
 METHODS = ["predict", "decision_function"]
 

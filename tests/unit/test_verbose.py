@@ -14,8 +14,8 @@ from widemargin import (
     LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
-    _fitting,
 )
+from widemargin.estimation import fitting as _fitting
 
 X, y = overlapping_classes(60, 3)
 SEARCH = SparseKernelClassifierCV([2, 4], Cs=[1.0, 10.0], widths=[1.0], basis="shared", cv=2)

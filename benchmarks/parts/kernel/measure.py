@@ -27,7 +27,7 @@ from benchmarks.settings import Settings
 from benchmarks.timing import fit_seconds
 from benchmarks.trials import say
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron, compress
-from widemargin.solvers.larank import LaRank
+from widemargin.solvers.duals.larank import LaRank
 
 LETTER, USPS, MNIST = "letter.raw", "usps", "mnist"
 

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import column_or_1d
 
-from widemargin._availability import available_if
-from widemargin._base import BaseMachine
-from widemargin._rows import canonical_rows, validated_data
+from widemargin._system.availability import available_if
+from widemargin.estimation.base import BaseMachine
 from widemargin.kernels import Rows
 from widemargin.readouts import Readout
+from widemargin.rows import canonical_rows, validated_data
 
 Array: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = npt.NDArray[np.intp]

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base import BaseMachine
 from widemargin.compiled import CompiledPredictor
+from widemargin.estimation.base import BaseMachine
 from widemargin.kernels import CustomKernel
 from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout

@@ -25,7 +25,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 
-from widemargin._base import BaseMachine
+from widemargin.estimation.base import BaseMachine
 from widemargin.export._onnx import Columns
 from widemargin.readouts import Readout
 

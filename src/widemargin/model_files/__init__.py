@@ -24,11 +24,11 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base import MODEL_PARTS
-from widemargin._file_changes import brought_up_to_date, differing_names
-from widemargin._files import replace_file
-from widemargin._fitting import LAST_GOOD
 from widemargin._registry import ESTIMATORS
+from widemargin._system.file_changes import brought_up_to_date, differing_names
+from widemargin._system.files import replace_file
+from widemargin.estimation.base import MODEL_PARTS
+from widemargin.estimation.fitting import LAST_GOOD
 from widemargin.model_files._checks import check_estimator, check_names
 from widemargin.model_files._codec import CSR, DTYPES, OBJECTS, TENSOR_TYPES, Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
@@ -185,7 +185,7 @@ def trusted_types() -> list[str]:
     Examples
     --------
     >>> from widemargin.model_files import trusted_types
-    >>> "widemargin.sparse_kernel.SparseKernelClassifier" in trusted_types()
+    >>> "widemargin.sparse_kernel.classifier.SparseKernelClassifier" in trusted_types()
     True
     """
     registries = (ESTIMATORS, *OBJECTS.values(), CSR)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._base import MODEL_PARTS
-from widemargin._file_changes import differing_names
+from widemargin._system.file_changes import differing_names
+from widemargin.estimation.base import MODEL_PARTS
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed
 from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout

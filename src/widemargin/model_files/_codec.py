@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin import basis_settings, kernels, losses, models, readouts
+from widemargin import kernels, losses, models, readouts
 from widemargin.model_files._checks import check_csr, is_array
-from widemargin.solvers import cutting_plane, full_gradient, larank
+from widemargin.solvers.duals import cutting_plane, full_gradient, larank
+from widemargin.sparse_kernel import settings as basis_settings
 
 Array: TypeAlias = npt.NDArray[Any]
 

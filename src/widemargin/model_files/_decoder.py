@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._file_changes import brought_up_to_date, differing_names
+from widemargin._system.file_changes import brought_up_to_date, differing_names
 from widemargin.model_files._checks import (
     check_csr,
     check_kernel_parts,

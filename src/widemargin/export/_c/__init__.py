@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._files import replace_file
-from widemargin._parameters import check_choice, check_float_dtype
-from widemargin._rows import canonical_rows
+from widemargin._system.files import replace_file
+from widemargin._system.parameters import check_choice, check_float_dtype
 from widemargin.export._c._file import file_text
 from widemargin.export._c._layout import lay_out
 from widemargin.export._c._loss import ExportLoss, measure_loss
@@ -22,6 +21,7 @@ from widemargin.export._source import resolve
 from widemargin.kernels import Rows
 from widemargin.models import Model
 from widemargin.readouts import Readout
+from widemargin.rows import canonical_rows
 
 __all__ = ["CExport", "ExportLoss", "to_c"]
 

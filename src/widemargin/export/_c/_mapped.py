@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._probes import middle_of
+from widemargin._system.precision import middle_of
 from widemargin.export._widths import scale_before
 from widemargin.kernels import AdaptiveRBF, Rows
 from widemargin.models import KernelExpansion, Model

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._probes import keeps_digits
+from widemargin._system.precision import keeps_digits
 from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import (

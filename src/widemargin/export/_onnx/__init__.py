@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from widemargin._files import replace_file
-from widemargin._parameters import check_float_dtype, check_integer
+from widemargin._system.files import replace_file
+from widemargin._system.parameters import check_float_dtype, check_integer
 from widemargin.export._onnx._columns import Columns, add_columns, column_count
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model

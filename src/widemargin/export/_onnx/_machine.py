@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import widemargin
-from widemargin._probes import keeps_digits
+from widemargin._system.precision import keeps_digits
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._readout import add_readout, output_types
 from widemargin.export._onnx._scores import Precisions, add_scores

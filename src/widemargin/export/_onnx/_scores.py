@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._probes import middle_of
+from widemargin._system.precision import middle_of
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed, Sigmoid

@@ -1,0 +1,171 @@
+"""What classifiers with a kernel share: its parameters, and the checks of training data."""
+
+from __future__ import annotations
+
+from inspect import signature
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from widemargin._system.parameters import (
+    check_choice,
+    check_integer,
+    check_jobs,
+    check_real,
+    check_verbose,
+)
+from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.named_kernels import as_kernel, check_gamma
+from widemargin.estimation.targets import ClassTargets, TrainingRows
+from widemargin.kernels import (
+    KERNEL_NAMES,
+    Kernel,
+    Precomputed,
+    Rows,
+)
+from widemargin.rows import canonical_rows, check_kernel_matrix, validated_data
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_LARGEST_DEGREE = 1000
+_LARGEST_WEIGHT = 1e15  # of a row, C included
+# Newer versions of scikit-learn refuse weights that are all zero unless told otherwise. A batch of
+# partial_fit may have no others; a fit refuses them in its own words.
+_ZEROS_ALLOWED = (
+    {"allow_all_zero_weights": True}
+    if "allow_all_zero_weights" in signature(_check_sample_weight).parameters
+    else {}
+)
+
+
+class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+    """A classifier with the parameters kernel, gamma, degree, coef0, class_weight and n_jobs."""
+
+    C: float
+    kernel: Any
+    gamma: float | str
+    degree: int
+    coef0: float
+    class_weight: Any
+    classes_: Array
+
+    def _cap(self) -> float:
+        """Return what a row of weight 1 counts against the regulariser."""
+        return float(self.C)
+
+    def _check_loss_weight(self) -> None:
+        """Require a positive number that is finite."""
+        if isinstance(self.C, Real) and np.isposinf(float(self.C)):
+            raise ValueError(
+                f"C={self.C} asks for a machine that errs on no row, which exists only where the "
+                "classes can be separated. Give C a large number instead, such as 1e6: where they "
+                "can be separated, it gives that machine."
+            )
+        check_real("C", self.C, positive=True)
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+
+    def _check_kernel_parameters(self) -> None:
+        if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
+            check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
+        check_gamma(self.gamma)
+        check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
+        check_real("coef0", self.coef0)
+        check_jobs(self.n_jobs)
+        check_verbose(self.verbose)
+
+    def _make_kernel(self, rows: Rows, weights: Array | None = None) -> Kernel:
+        return as_kernel(
+            self.kernel,
+            rows,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            weights=weights,
+        )
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Return what is learned from; sets classes_."""
+        X, y = validated_data(self, X, y, reset=True)
+        if self._is_precomputed():
+            check_kernel_matrix(X)
+        targets = ClassTargets.of(y)
+        self.classes_ = targets.classes
+        weights, caps = self._row_weights(X, targets.numbers, sample_weight, y)
+        return TrainingRows(canonical_rows(X), targets, weights, caps)
+
+    def _row_weights(
+        self,
+        X: Rows,
+        labels: npt.NDArray[np.intp],
+        sample_weight: Any,
+        y: Array,
+        *,
+        some: bool = True,
+    ) -> tuple[Array, Array]:
+        """Return the weights of rows, and these times C and the weights of the classes.
+
+        With ``some`` it is an error if all are zero, or those of all classes but one.
+        """
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZEROS_ALLOWED
+        )
+        if some and not weights.any():
+            raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
+        each = weights * self._class_weights(y, labels, weights)[labels]
+        # Without a cap (C is infinite) a row of weight zero has none all the same.
+        each = np.multiply(each, self._cap(), out=np.zeros_like(each), where=each > 0)
+        if some and not each.any():
+            raise ValueError(
+                "class_weight and sample_weight leave every row without weight; there is nothing "
+                "to learn from."
+            )
+        if some and len(present := np.unique(labels[each > 0])) < 2:
+            raise ValueError(
+                "Classification needs at least 2 classes, but class_weight and sample_weight leave "
+                f"rows of only 1 class with weight: {self.classes_.tolist()[present[0]]!r}. Give "
+                "rows of another class a weight above zero."
+            )
+        if self._cap() < np.inf and each.max() > _LARGEST_WEIGHT:
+            raise ValueError(
+                f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
+                f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."
+            )
+        return weights, each
+
+    def _class_weights(self, y: Array, labels: npt.NDArray[np.intp], weights: Array) -> Array:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            sums = np.bincount(labels, weights, minlength=len(self.classes_))
+            present = np.where(sums > 0, sums, np.inf)
+            return np.asarray(weights.sum() / (len(self.classes_) * present))
+        each = np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
+        if not (np.isfinite(each).all() and (each >= 0).all()):
+            raise ValueError(
+                f"class_weight must hold numbers of 0 or more, got {self.class_weight}."
+            )
+        return each
+
+    def _validate_rows(self, X: Any) -> Rows:
+        try:
+            return super()._validate_rows(X)
+        except ValueError as error:
+            if self._is_precomputed() and "features" in str(error):
+                raise ValueError(
+                    f"{error} With a precomputed kernel these are the kernel values with every "
+                    "training row, of which those of basis_indices_ are used."
+                ) from error
+            raise
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags

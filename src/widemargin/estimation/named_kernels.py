@@ -1,0 +1,103 @@
+"""Kernels by the names and parameters that users give, and the rules for their width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from widemargin._system.parameters import check_choice, check_real
+from widemargin.kernels import (
+    NAMED_KERNELS,
+    Array,
+    CustomKernel,
+    Kernel,
+    Rows,
+    computes_densely,
+    row_sums,
+)
+
+GAMMA_RULES = ("scale", "auto")
+
+
+def scale_gamma(rows: Rows, weights: Array | None = None) -> float:
+    """Return ``1 / (n_features * variance)``, as scikit-learn's ``gamma="scale"``; 1 if constant.
+
+    Rows count by their weights, where there are any.
+    """
+    counts = np.ones(rows.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    total = counts.sum() * rows.shape[1]
+    if computes_densely(rows):
+        mean = float(
+            counts @ row_sums(rows, lambda dense: dense.sum(axis=1, dtype=np.float64)) / total
+        )
+        squares = row_sums(rows, lambda dense: np.square(dense - np.float64(mean)).sum(axis=1))
+        blocks = (slice(start, start + 4096) for start in range(0, rows.shape[0], 4096))
+        variance = float(sum(counts[some] @ squares[some] for some in blocks) / total)
+    else:
+        each = np.repeat(counts, np.diff(rows.indptr))
+        values = rows.data.astype(np.float64)
+        mean = float(each @ values / total)
+        variance = float((each @ (values - mean) ** 2 + (total - each.sum()) * mean**2) / total)
+    scale = rows.shape[1] * variance
+    if variance <= (16 * np.finfo(np.float64).eps * mean) ** 2 or not np.isfinite(1.0 / scale):
+        return 1.0
+    return float(1.0 / scale)
+
+
+def check_gamma(gamma: Any) -> None:
+    """Raise unless this is a rule that gives the width of kernels, or a positive number."""
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, GAMMA_RULES, ", or a positive number")
+    else:
+        check_real("gamma", gamma, positive=True)
+
+
+def auto_gamma(rows: Rows) -> float:
+    """Return ``1 / n_features``, as scikit-learn's ``gamma="auto"``."""
+    return 1.0 / float(rows.shape[1])
+
+
+def as_kernel(
+    kernel: str | Kernel | Callable[[Any, Any], Any],
+    rows: Rows,
+    *,
+    gamma: float | str = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+    weights: Array | None = None,
+) -> Kernel:
+    """Make a kernel from its name and parameters, or wrap what was given.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name of ``KERNEL_NAMES``; a kernel; or a callable for :class:`CustomKernel`.
+    rows : array or CSR matrix
+        The training rows, from which ``gamma="scale"`` takes the variance, and "auto" the number
+        of features.
+    gamma, degree, coef0
+        Parameters of kernels that are given by name.
+    weights : ndarray, default=None
+        Of the rows.
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not isinstance(kernel, str):
+        return CustomKernel(kernel)
+    kind: Any = NAMED_KERNELS[kernel]
+    wanted = {field.name for field in fields(kind)}
+    given: dict[str, Any] = {"degree": degree, "coef0": coef0}
+    if "gamma" in wanted:  # or else nobody asks for the variance of the rows
+        given["gamma"] = _width(gamma, kind, rows, weights)
+    return kind(**{name: given[name] for name in wanted & given.keys()})  # type: ignore[no-any-return]
+
+
+def _width(gamma: float | str, kind: type[Kernel], rows: Rows, weights: Array | None) -> float:
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return auto_gamma(rows)
+    return kind.width_of_scale(scale_gamma(rows, weights), rows.shape[1])

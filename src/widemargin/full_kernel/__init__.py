@@ -1,0 +1,1 @@
+"""Full kernel machines: exact, online, and learning row by row."""

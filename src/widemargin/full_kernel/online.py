@@ -1,0 +1,551 @@
+"""Online kernel learners that see each row once: perceptron and MIRA."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from widemargin._system.file_changes import Added
+from widemargin._system.parameters import check_flag, check_integer, check_real
+from widemargin._system.threads import one_blas_thread, thread_count
+from widemargin._system.warnings import warn_user
+from widemargin.estimation.checkpoints import Checkpoint, run_fit
+from widemargin.estimation.fitting import FitProgress, all_or_nothing
+from widemargin.full_kernel.dual import DualClassifier, DualStream
+from widemargin.kernels import Kernel, Rows
+from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.online import OnlineRows, OnlineState, learner_entries
+from widemargin.solvers.duals.state import RowProblem
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class _OnlineClassifier(DualClassifier):
+    """A learner that goes through the rows, and changes by each row once."""
+
+    _fitted_names = frozenset(
+        {
+            *("_patterns", "basis_", "basis_indices_", "classes_", "dual_coef_", "history_"),
+            *("intercept_", "n_basis_", "n_iter_", "n_kernel_evaluations_", "n_mistakes_"),
+            *("readout_", "stop_reason_"),
+        }
+    )
+    epochs: int
+    shuffle: bool
+    max_seconds: float | None
+    warm_start: bool
+
+    _file_changes = MappingProxyType({"stop_reason_": Added(2, lambda file: "epochs")})
+
+    @abstractmethod
+    def _rule(self) -> dict[str, bool]:
+        """Return which rule the native learner goes by."""
+
+    def _margin(self) -> float:
+        return 0.0
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn rows, in random order unless ``shuffle=False``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; the kernel matrix of shape (n_samples, n_samples) for "precomputed".
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows. Two classes must have weight.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        data = self._validate_training_data(X, y, sample_weight)
+        rows = data.rows
+        self.__dict__.pop("_stream", None)
+        with one_blas_thread():
+            kernel = self._make_kernel(rows, data.weights)
+            problem = RowProblem(
+                lambda: self._make_machine(kernel, rows),
+                rows,
+                data.targets.numbers,
+                data.caps,
+                self.epochs,
+            )
+            checkpoint = Checkpoint(self, rows, data.targets.numbers, data.caps)
+            state = self._begin_fit(problem, checkpoint)
+            told = FitProgress(self, self.epochs, X, y, sample_weight)
+            attributes = run_fit(self, self._solver(), problem, state, checkpoint, told, _standing)
+        if attributes["stop_reason_"] == "max_seconds":
+            warn_user(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, after "
+                f"{state.rows_seen} rows. The machine is the one it had come to.",
+                ConvergenceWarning,
+            )
+        self.__dict__.pop("_state", None)
+        self.__dict__.update(attributes)
+        return self
+
+    def _begin_fit(self, problem: RowProblem, checkpoint: Checkpoint) -> OnlineState:
+        """Return where the fit begins: where one was stopped, or with nothing."""
+        packed = checkpoint.found()
+        if packed is not None:
+            return OnlineState.unpack(packed, problem)
+        rng = check_random_state(self.random_state)
+        rng.randint(1 << 31)  # the seed of solvers that draw
+        return self._solver().init(problem, rng)
+
+    def _attributes_of(
+        self, state: OnlineState, reason: str, problem: RowProblem
+    ) -> dict[str, Any]:
+        machine, learner = state.machine, state.native
+        supports = machine.supports()
+        indices = supports.ids.astype(np.intp)
+        vectors = machine.kernel.select(problem.rows, indices)
+        seen, history = int(learner.rows_seen), state.history
+        return {
+            **self._model_attributes(machine.kernel, vectors, indices, supports, seen),
+            **_counts(machine, learner),
+            "n_iter_": state.passes_begun(),
+            "stop_reason_": reason,
+            "history_": {name: np.asarray(history[name]) for name in history if name != "seconds"},
+        }
+
+    def _attributes_after(self, stream: DualStream) -> dict[str, Any]:
+        record = {"epoch": 1, **learner_entries(stream.machine, stream.native)}
+        return {
+            **_counts(stream.machine, stream.native),
+            "n_iter_": 1,
+            "stop_reason_": "partial_fit",
+            "history_": {name: np.asarray([value]) for name, value in record.items()},
+        }
+
+    def _solver(self) -> OnlineRows:
+        return OnlineRows(
+            **self._rule(),
+            shuffle=bool(self.shuffle),
+            budget=self.budget,
+            merges=self.budget_policy == "merge",
+        )
+
+    def _make_machine(
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        origin: Array | None = None,
+        n_columns: int | None = None,
+    ) -> DualMachine:
+        return DualMachine(
+            kernel,
+            rows,
+            len(self.classes_) if n_columns is None else n_columns,
+            margin=self._margin(),
+            fit_intercept=bool(self.fit_intercept),
+            cache_size=float(self.cache_size),
+            n_threads=thread_count(self.n_jobs),
+            origin=origin,
+        )
+
+    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+        return self._solver().native(machine, rows_seen)
+
+    def _check_parameters(self) -> None:
+        check_integer("epochs", self.epochs, least=1)
+        check_flag("shuffle", self.shuffle)
+        if self.max_seconds is not None:
+            check_real("max_seconds", self.max_seconds, positive=True)
+        check_flag("warm_start", self.warm_start)
+        self._check_stream_parameters()
+
+
+def _standing(history: dict[str, list[float]]) -> str:
+    seen, mistakes = history["rows_seen"][-1], history["mistakes"][-1]
+    patterns = history["support_patterns"][-1]
+    return f"{seen} rows seen, {mistakes} mistakes, {patterns} support patterns"
+
+
+def _counts(machine: DualMachine, learner: Any) -> dict[str, int]:
+    return {
+        "n_kernel_evaluations_": int(machine.set.kernel_evaluations),
+        "n_mistakes_": int(learner.mistakes),
+    }
+
+
+class KernelPerceptron(_OnlineClassifier):
+    """Kernel perceptron of all classes, averaged.
+
+    A row whose class does not have the largest score adds its weight to its own class, and takes it
+    from the class that is ahead. The coefficients of all moments are averaged.
+
+    Parameters
+    ----------
+    average : bool, default=True
+        Whether the coefficients that predict are the mean over all rows seen, which generalises
+        better than the last ones. Once a ``budget`` is full they are the last ones, as it forgets.
+
+    kernel : str, Kernel or callable, default="rbf"
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+        returns the matrix of values.
+
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+        "auto" is 1 / n_features for all of them.
+
+    degree : int, default=3
+        Degree of the kernel "poly".
+
+    coef0 : float, default=0.0
+        Constant of the kernels "poly" and "sigmoid".
+
+    fit_intercept : bool, default=True
+        Whether each class has an intercept, regularised like the other coefficients: the kernel is
+        ``k + 1`` then. False is the machine of the papers.
+
+    epochs : int, default=1
+        Passes of ``fit`` over the rows.
+
+    shuffle : bool, default=True
+        Whether ``fit`` takes the rows in random order.
+
+    max_seconds : float or None, default=None
+        Time limit. A fit that runs into it keeps the machine it has, with a warning.
+
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+
+    budget : int or None, default=None
+        Support patterns that are kept at the most.
+
+    budget_policy : {"drop", "merge"}, default="drop"
+        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
+        class.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    warm_start : bool, default=False
+        Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
+        it was, to the bit, if the next one has the same rows and parameters; any other begins anew.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for the order of rows.
+
+    n_jobs : int, default=None
+        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
+
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    n_basis_ : int
+        Number of support patterns.
+    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns. For a precomputed kernel, their row numbers.
+    basis_indices_ : ndarray of shape (n_basis,)
+        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
+    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
+        Coefficients.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
+    n_mistakes_ : int
+        Rows that were wrong when they came.
+    n_kernel_evaluations_ : int
+        Kernel values that were computed.
+    n_iter_ : int
+        Passes over the rows that were begun.
+    stop_reason_ : str
+        Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
+    history_ : dict of ndarray
+        After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
+        ``support_vectors``, ``support_patterns``.
+    model_ : KernelExpansion
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
+
+    References
+    ----------
+    .. [1] Y. Freund, R. Schapire, "Large Margin Classification Using the Perceptron Algorithm",
+       Computational Learning Theory, 1998.
+    .. [2] M. Collins, "Discriminative Training Methods for Hidden Markov Models", Empirical Methods
+       in Natural Language Processing, 2002.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import KernelPerceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelPerceptron(epochs=5, random_state=0).fit(X, y)
+    >>> bool(machine.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        average: bool = True,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        epochs: int = 1,
+        shuffle: bool = True,
+        max_seconds: float | None = None,
+        cache_size: float = 200.0,
+        budget: int | None = None,
+        budget_policy: str = "drop",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.average = average
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.max_seconds = max_seconds
+        self.cache_size = cache_size
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rule(self) -> dict[str, bool]:
+        return {"mira": False, "averages": bool(self.average)}
+
+    def _cap(self) -> float:
+        return 1.0
+
+    def _averages(self) -> bool:
+        return bool(self.average)
+
+    def _averaged_over(self, n_patterns: int, rows_seen: int) -> float:
+        # A mean over all rows would count new patterns for little, and patterns that were dropped
+        # not at all.
+        is_full = self.budget is not None and n_patterns >= self.budget
+        return np.inf if rows_seen == 0 or is_full else float(rows_seen)
+
+    def _check_parameters(self) -> None:
+        check_flag("average", self.average)
+        super()._check_parameters()
+
+
+class KernelMIRA(_OnlineClassifier):
+    """MIRA, the margin infused relaxed algorithm, with a kernel.
+
+    A row that is wrong, or right by less than the margin, moves the scores of its class and of all
+    classes that are in the way, by as little as puts it right; no further than C allows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Largest coefficient that a row gets at one time, times its weight. ``inf`` is MIRA without a
+        cap, where weights above zero make no difference.
+
+    margin : float, default=1.0
+        By how much the right class is to be ahead. As small as it may be, it must be positive: all
+        scores begin at zero, and would stay there.
+
+    kernel : str, Kernel or callable, default="rbf"
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
+        returns the matrix of values.
+
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+        "auto" is 1 / n_features for all of them.
+
+    degree : int, default=3
+        Degree of the kernel "poly".
+
+    coef0 : float, default=0.0
+        Constant of the kernels "poly" and "sigmoid".
+
+    fit_intercept : bool, default=True
+        Whether each class has an intercept, regularised like the other coefficients: the kernel is
+        ``k + 1`` then. False is the machine of the papers.
+
+    epochs : int, default=1
+        Passes of ``fit`` over the rows.
+
+    shuffle : bool, default=True
+        Whether ``fit`` takes the rows in random order.
+
+    max_seconds : float or None, default=None
+        Time limit. A fit that runs into it keeps the machine it has, with a warning.
+
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+
+    budget : int or None, default=None
+        Support patterns that are kept at the most.
+
+    budget_policy : {"drop", "merge"}, default="drop"
+        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
+        class.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    warm_start : bool, default=False
+        Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
+        it was, to the bit, if the next one has the same rows and parameters; any other begins anew.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for the order of rows.
+
+    n_jobs : int, default=None
+        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
+
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    n_basis_ : int
+        Number of support patterns.
+    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns. For a precomputed kernel, their row numbers.
+    basis_indices_ : ndarray of shape (n_basis,)
+        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+    support_ : ndarray of shape (n_basis,)
+        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
+        after ``partial_fit``.
+    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+        The support patterns in the order of ``support_``; none for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
+    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
+        Coefficients.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features; only with a linear kernel.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
+    n_mistakes_ : int
+        Rows that were wrong, or short of the margin, when they came.
+    n_kernel_evaluations_ : int
+        Kernel values that were computed.
+    n_iter_ : int
+        Passes over the rows that were begun.
+    stop_reason_ : str
+        Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
+    history_ : dict of ndarray
+        After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
+        ``support_vectors``, ``support_patterns``.
+    model_ : KernelExpansion
+        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
+        read from it; to change them, put another one in its place.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
+
+    References
+    ----------
+    .. [1] K. Crammer, Y. Singer, "Ultraconservative Online Algorithms for Multiclass Problems",
+       Journal of Machine Learning Research, 2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import KernelMIRA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelMIRA(epochs=5, random_state=0).fit(X, y)
+    >>> bool(machine.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        margin: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        epochs: int = 1,
+        shuffle: bool = True,
+        max_seconds: float | None = None,
+        cache_size: float = 200.0,
+        budget: int | None = None,
+        budget_policy: str = "drop",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.margin = margin
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.max_seconds = max_seconds
+        self.cache_size = cache_size
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _rule(self) -> dict[str, bool]:
+        return {"mira": True, "averages": False}
+
+    def _margin(self) -> float:
+        return float(self.margin)
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.C, Real) and np.isposinf(float(self.C))):
+            check_real("C", self.C, positive=True)
+        check_real("margin", self.margin, positive=True)
+        super()._check_parameters()

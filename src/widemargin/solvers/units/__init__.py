@@ -1,0 +1,1 @@
+"""Solvers that move Gaussian units: their values, where they begin, how they move."""

@@ -1,0 +1,1 @@
+"""Sparse kernel machines: classifiers with a capped number of basis vectors."""

@@ -1,0 +1,460 @@
+"""Sparse kernel machines that choose their own size, weight of the loss and width."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._system.parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_jobs,
+    check_real,
+    check_verbose,
+)
+from widemargin._system.warnings import warn_user
+from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.fitting import FitProgress, all_or_nothing
+from widemargin.estimation.splits import make_splits
+from widemargin.estimation.targets import TrainingRows
+from widemargin.losses import Loss
+from widemargin.sparse_kernel.classifier import SparseKernelClassifier
+from widemargin.sparse_kernel.search import (
+    MOST_SCREENS,
+    Search,
+    fewest_within_one_standard_error,
+    starting_gamma,
+)
+from widemargin.sparse_kernel.settings import HasBasisSettings, as_basis
+
+Array: TypeAlias = npt.NDArray[Any]
+Integers: TypeAlias = npt.NDArray[np.intp]
+
+_SCREEN_SIZE = 64  # vectors, about, while C and width are chosen,
+_ROWS_A_VECTOR = 8  # or fewer, so that each has so many rows
+_MOST_VECTORS = 256  # of "auto"
+_GROWTHS = 2  # of "auto" sizes without a better score after which they end
+
+
+class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+    """Small kernel classifier that chooses its size and settings by cross-validation.
+
+    Chooses ``C``, the starting width and the number of vectors of a
+    :class:`SparseKernelClassifier`, and fits it to all rows. C and width come first, at a middle
+    size and on at most 3,000 rows; then the number of vectors, on at most 20,000 rows, by machines
+    that grow from size to size on each split.
+
+    Parameters
+    ----------
+    max_basis : "auto", int or sequence of int, default="auto"
+        Numbers of vectors to choose from, rising. "auto" begins with one a class and doubles until
+        that has brought nothing twice, up to 256 and to half of the rows that are learned from.
+
+    Cs : "auto" or array-like, default="auto"
+        Weights of the summed loss to choose from. "auto" begins with 10, goes on by powers of ten
+        while scores rise by more than chance, from 0.001 to 10,000, and ends with half powers on
+        both sides.
+
+    widths : "auto" or array-like, default="auto"
+        Factors of the ``gamma`` that "scale" stands for, to choose from. "auto" begins with 1, and
+        goes on by factors of 2 while scores rise by more than chance, from 1/8 to 8. A learned
+        basis only starts with it.
+
+    basis : {"learned", "shared"}, LearnedBasis or ChosenBasis, default="learned"
+        Whether vectors are learned, or chosen from the training rows. Objects take settings:
+        :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``.
+
+    loss : str or Loss, default="weston_watkins"
+        What a wrong row costs, as for :class:`SparseKernelClassifier`; "logistic" adds
+        ``predict_proba``.
+
+    cv : int, cross-validation splitter, iterable or None, default=None
+        How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
+        fewer where a class has fewer rows. An integer: that many stratified folds. Every class must
+        be among the rows to learn from in each split. Splitters that keep groups together, such as
+        :class:`sklearn.model_selection.GroupKFold`, take the ``groups`` of ``fit``.
+
+    scoring : str or callable, default=None
+        What is best: a name of scikit-learn's, or a callable ``scorer(machine, X, y)``, which is
+        also given ``sample_weight`` where ``fit`` is. None is the accuracy.
+
+    one_standard_error : bool, default=True
+        Whether the fewest vectors are taken whose mean score is at most one standard error below
+        the best, instead of the best.
+
+    refit : bool, default=True
+        Whether a machine is fitted to all rows in the end. Without it nothing is predicted.
+
+    fit_intercept : bool, default=True
+        Whether each class has an intercept.
+
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed for splits, draws of rows, and fits. With a seed, results are the same to the bit.
+
+    n_jobs : int, default=None
+        Number of processes in the search, and of threads in the last fit. None is 1, -1 all cores.
+        It changes the speed and nothing else.
+
+    verbose : int, default=0
+        Above 0, ``fit`` prints how far it has come: a line for each round of the search, at most 20
+        a second; above 1, also for each round of the last fit.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        ``C``, ``gamma`` and ``max_basis`` of the machine that was chosen.
+    best_score_ : float
+        Its mean score over the splits. Machines of the search move their vectors 20 times, by
+        variable projection; the last fit is not so limited.
+    best_index_ : int
+        Its place in ``cv_results_``.
+    cv_results_ : dict of ndarray
+        An entry for each candidate: ``stage`` ("screen": C and width are chosen; "size": the number
+        of vectors), ``param_C``, ``param_width``, ``param_max_basis``, ``mean_test_score``,
+        ``std_test_score``, ``split0_test_score`` and so on (NaN where a split was not used),
+        ``mean_fit_time`` (of the vectors added, for sizes), ``n_basis`` and ``n_rows`` (means over
+        the splits), and a list ``params``. Scores of the two stages are of different rows.
+    n_splits_ : int
+        Number of splits.
+    best_estimator_ : SparseKernelClassifier
+        The machine that was fitted to all rows. It is put together whenever it is asked for. A
+        clone of it that is fitted to the same rows is the same machine to the bit.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only where X has feature names that are all strings.
+    model_ : KernelExpansion
+        What predicts.
+    readout_ : Readout
+        How its scores become classes, and probabilities where there are any.
+    n_basis_, basis_, basis_indices_, dual_coef_, intercept_, objective_, n_iter_, history_, \
+stop_reason_ :
+        Those of ``best_estimator_``.
+
+    See Also
+    --------
+    SparseKernelClassifier : The machine with settings of one's own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifierCV(random_state=0).fit(X, y)
+    >>> sorted(machine.best_params_)
+    ['C', 'gamma', 'max_basis']
+    >>> bool(machine.score(X, y) > 0.95)
+    True
+    """
+
+    # As of scikit-learn's splitters that need groups: who gives them need not ask for them too.
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+
+    _quick_settings: ClassVar[dict[str, Any]] = {
+        "max_basis": [2, 4],
+        "Cs": [1.0, 10.0],
+        "widths": [1.0],
+        "basis": "shared",
+        "cv": 2,
+    }
+    _fitted_names = SparseKernelClassifier._fitted_names | {
+        *("_seed", "best_index_", "best_params_", "best_score_", "cv_results_", "n_splits_"),
+    }
+
+    def __init__(
+        self,
+        max_basis: Any = "auto",
+        *,
+        Cs: Any = "auto",
+        widths: Any = "auto",
+        basis: Any = "learned",
+        loss: str | Loss = "weston_watkins",
+        cv: Any = None,
+        scoring: Any = None,
+        one_standard_error: bool = True,
+        refit: bool = True,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_basis = max_basis
+        self.Cs = Cs
+        self.widths = widths
+        self.basis = basis
+        self.loss = loss
+        self.cv = cv
+        self.scoring = scoring
+        self.one_standard_error = one_standard_error
+        self.refit = refit
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the settings, and fit a machine with them to all rows.
+
+        Callbacks see a round for each batch of candidates, for each size, and for the last fit. One
+        that asks to stop ends the choice of C and width, or the growth, where it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in fits and in scores; a row of weight 0 might as well not be
+            there, but that its class stays in ``classes_``. Two classes must have weight.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that belong together, for a splitter ``cv`` that goes by them. With
+            scikit-learn's metadata routing they are asked for, unless ``set_fit_request`` says
+            otherwise.
+
+        Returns
+        -------
+        self : SparseKernelClassifierCV
+        """
+        self._check_parameters()
+        data = self._validate_training_data(X, y, sample_weight)
+        rows, labels, weights = data.rows, data.targets.numbers, data.weights
+        rng = check_random_state(self.random_state)
+        split_seed, self._seed, draw_seed = (
+            int(rng.randint(np.iinfo(np.int32).max)) for _ in range(3)
+        )
+        machine = self._machine(random_state=self._seed)
+        scorer = check_scoring(machine, scoring=self.scoring)
+        splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed, groups)
+        sizes = self._sizes(min(len(train) for train, _ in splits))
+        progress = FitProgress(self, MOST_SCREENS + len(sizes) + 1, X, y, sample_weight)
+        search = Search(
+            machine,
+            scorer,
+            rows,
+            self.classes_[labels],
+            None if sample_weight is None else weights,
+            splits,
+            draw_seed,
+            self.n_jobs,
+            begin_round=progress.begin_round,
+            end_round=lambda: progress.end_round(_no_machine_yet, search.standing),
+        )
+        self._choose(search, sizes)
+        if self.refit:
+            progress.begin_round()
+            final, told = _fit_and_listen(self._unfitted(), rows, search.y, search.weights)
+            self.__dict__.update(_fit_of(final))
+            progress.end_round(lambda: {}, lambda: f"last fit, {self.n_basis_} vectors")
+            for message in told:
+                warn_user(message)
+        progress.end(lambda: {})
+        return self
+
+    def _choose(self, search: Search, sizes: list[int]) -> None:
+        """Search, and keep the choice and the record."""
+        n_rows = min(len(train) for train, _ in search.splits)
+        wanted = min(_SCREEN_SIZE, n_rows / _ROWS_A_VECTOR)
+        middle = min(sizes, key=lambda size: abs(np.log(size / wanted)))
+        pair = search.best_pair(_numbers(self.Cs), _numbers(self.widths), middle)
+        patience = _GROWTHS if isinstance(self.max_basis, str) else len(sizes)
+        grown = search.grow(pair, sizes, patience)
+        scores = np.array([record.scores for record in grown])
+        if self.one_standard_error:
+            chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores)
+        else:
+            chosen = int(np.argmax(scores.mean(axis=1)))
+        self.cv_results_ = search.table()
+        self.n_splits_ = len(search.splits)
+        self.best_index_ = len(search.records) - len(grown) + chosen
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.best_params_ = {"C": pair[0], "gamma": "scale", "max_basis": sizes[chosen]}
+        data = (search.rows, search.y, search.weights)
+        self.best_params_["gamma"] = starting_gamma(self._unfitted(), *data, factor=pair[1])
+
+    def _sizes(self, n_rows: int) -> list[int]:
+        """Return the sizes to choose from, where so many rows are learned from."""
+        if isinstance(self.max_basis, str):
+            sizes = [len(self.classes_)]
+            while 2 * sizes[-1] <= min(_MOST_VECTORS, n_rows // 2):
+                sizes.append(2 * sizes[-1])
+            return sizes
+        sizes = [int(size) for size in np.atleast_1d(self.max_basis)]
+        if sizes[-1] > n_rows:
+            raise ValueError(
+                f"max_basis={sizes[-1]} is more vectors than there are rows to learn from in a "
+                f"split, {n_rows}. Lower max_basis, or set it to 'auto'."
+            )
+        return sizes
+
+    def _machine(self, **settings: Any) -> SparseKernelClassifier:
+        return SparseKernelClassifier(
+            basis=self.basis,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            class_weight=self.class_weight,
+            **settings,
+        )
+
+    def _unfitted(self) -> SparseKernelClassifier:
+        """Return the machine that was chosen."""
+        return self._machine(
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=max(0, int(self.verbose) - 1),
+            **self.best_params_,
+        )
+
+    @property
+    def best_estimator_(self) -> SparseKernelClassifier:
+        """The machine that was fitted to all rows."""
+        check_is_fitted(self)
+        machine = self._unfitted()
+        machine.__dict__.update(_fit_of(self))
+        return machine
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of predictions: ``scoring``, or the accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        if self.scoring is None:
+            return float(super().score(X, y, sample_weight))
+        weighed = {} if sample_weight is None else {"sample_weight": sample_weight}
+        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        return float(scorer(self, X, y, **weighed))
+
+    def _would_give_probabilities(self) -> bool:
+        return self._machine()._would_give_probabilities()
+
+    def _why_no_probabilities(self) -> str:
+        return self._machine()._why_no_probabilities()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        if hasattr(self, "cv_results_") and not hasattr(self, "model_"):
+            raise NotFittedError(
+                "There is no machine to predict with, because of refit=False. Set refit=True and "
+                "call fit, or fit SparseKernelClassifier with best_params_."
+            )
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        if as_basis(self.basis).per_class:
+            raise ValueError(
+                "SparseKernelClassifierCV chooses one number of vectors, for a basis that all "
+                f"classes share; got basis={self.basis!r}. Use 'learned' or 'shared', or search "
+                "over SparseKernelClassifier with scikit-learn's GridSearchCV."
+            )
+        _check_sizes(self.max_basis)
+        _check_positive("Cs", self.Cs)
+        _check_positive("widths", self.widths)
+        if not (self.cv is None or hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
+            check_integer("cv", self.cv, least=2)
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise ValueError(
+                f"scoring must be a name, a callable or None, got {self.scoring!r}: one score, by "
+                "which one machine is the best."
+            )
+        for name in ("one_standard_error", "refit"):
+            check_flag(name, getattr(self, name))
+        check_jobs(self.n_jobs)
+        check_verbose(self.verbose)
+        self._machine()._check_parameters()
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Return what is learned from; forgets the fit before, and sets classes_."""
+        machine = self._machine()
+        data = machine._validate_training_data(X, y, sample_weight)
+        for name in _fit_of(self):
+            del self.__dict__[name]
+        self.__dict__.update(_fit_of(machine))
+        return data
+
+
+def _fit_of(estimator: Any) -> dict[str, Any]:
+    """Return what an estimator has from the fit of a machine."""
+    names = {"model_", "n_features_in_", "feature_names_in_", *SparseKernelClassifier._fitted_names}
+    return {name: value for name, value in vars(estimator).items() if name in names}
+
+
+def _fit_and_listen(
+    machine: SparseKernelClassifier, *data: Any
+) -> tuple[SparseKernelClassifier, list[Any]]:
+    """Fit a machine; return it, and what it warned of, to be said where the user looks.
+
+    In other threads than the main one warnings go their own way: their filters are shared.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return machine.fit(*data), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        machine.fit(*data)
+    return machine, [warning.message for warning in caught]
+
+
+def _no_machine_yet() -> Any:
+    """Return no attributes: during the search there is no machine of all rows."""
+    return None
+
+
+def _numbers(values: Any) -> list[float] | None:
+    return None if isinstance(values, str) else [float(value) for value in values]
+
+
+def _check_sizes(sizes: Any) -> None:
+    if isinstance(sizes, str):
+        check_choice("max_basis", sizes, ("auto",), ", an integer, or a sequence of these")
+        return
+    if np.ndim(sizes) == 0:
+        check_integer("max_basis", np.asarray(sizes)[()], least=1)
+        return
+    for size in sizes:
+        check_integer("max_basis", size, least=1)
+    if len(sizes) == 0 or any(after <= before for before, after in pairwise(sizes)):
+        raise ValueError(f"max_basis must be sizes that rise, at least one, got {sizes!r}.")
+
+
+def _check_positive(name: str, values: Any) -> None:
+    if isinstance(values, str):
+        check_choice(name, values, ("auto",), ", or positive numbers")
+        return
+    if np.ndim(values) != 1 or len(values) == 0:
+        raise ValueError(f"{name} must be 'auto' or a sequence of numbers, got {values!r}.")
+    for value in values:
+        check_real(name, value, positive=True)

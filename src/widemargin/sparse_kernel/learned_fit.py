@@ -1,0 +1,164 @@
+"""The fit of an estimator with a learned basis: progress, interruptions, and going on from one."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin._system.threads import thread_count
+from widemargin._system.warnings import warn_user
+from widemargin.estimation.checkpoints import EARLY
+from widemargin.estimation.fitting import FitProgress, Interrupted
+from widemargin.estimation.named_kernels import auto_gamma
+from widemargin.estimation.resuming import STATE, fingerprint, keep, recall
+from widemargin.estimation.targets import TrainingRows
+from widemargin.kernels import RBF, AdaptiveRBF, Kernel
+from widemargin.models import KernelExpansion
+from widemargin.solvers.progress import Progress
+from widemargin.sparse_kernel.learned import (
+    Learned,
+    Learning,
+    LearnSettings,
+    dense_rows,
+    metric_for,
+)
+from widemargin.sparse_kernel.settings import LearnedBasis
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class LearnsBasis:
+    """The part of :class:`SparseKernelClassifier` that learns its vectors."""
+
+    def _learn(
+        self: Any,
+        training: TrainingRows,
+        previous: dict[str, Any] | None,
+        rng: np.random.RandomState,
+        data: tuple[Any, Any, Any],
+    ) -> tuple[FitProgress, dict[str, Any]]:
+        """Learn basis vectors; return the fitted attributes."""
+        rows, labels, caps = training.rows, training.targets.numbers, training.caps
+        basis = self._basis()
+        assert isinstance(basis, LearnedBasis)
+        settings = LearnSettings(
+            max_basis=self.max_basis,
+            basis=basis,
+            gamma=auto_gamma(rows) if self.gamma == "auto" else self.gamma,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            fit_intercept=self.fit_intercept,
+            n_threads=thread_count(self.n_jobs),
+        )
+        (problem,) = self._problems(training.targets)
+        packed = recall(self, rows, labels, caps)
+        units = None if packed else self._previous_units(previous, basis)
+        learning = Learning(
+            dense_rows(rows),
+            labels,
+            problem,
+            caps,
+            settings,
+            rng,
+            previous=units,
+            packed=packed,
+        )
+        # Rows that are equal, of no weight or held out may make the solver another.
+        n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
+        told = FitProgress(self, n_rounds, *data)
+        progress = Progress(
+            max_seconds=self.max_seconds,
+            before_round=told.begin_round,
+            after_round=lambda: told.end_round(
+                lambda: self._learned_attributes(learning.so_far()),
+                lambda: _standing(learning.so_far()),
+            ),
+            earlier=(learning.state.history.get("seconds") or [0.0])[-1],
+        )
+        try:
+            learning.solve(progress)
+        except KeyboardInterrupt as stop:
+            if not learning.state.history:
+                raise
+            learning.state.stopped_because = "interrupted"
+            attributes = self._learned_attributes(learning.so_far())
+            machine = self._fitted_copy(attributes | self._kept_state(learning, rows, labels, caps))
+            raise Interrupted(self, machine) from stop
+        learned = learning.finished()
+        self._warn_of(learned)
+        return told, self._learned_attributes(learned) | self._kept_state(
+            learning, rows, labels, caps
+        )
+
+    def _learned_attributes(self: Any, learned: Learned) -> dict[str, Any]:
+        """Return the attributes of an estimator with these units."""
+        count = len(learned.vectors)
+        n_rounds = len(learned.history["objective"])
+        attributes: dict[str, Any] = self._attributes_of(
+            KernelExpansion(learned.kernel, learned.vectors, learned.coef, learned.intercept),
+            basis_indices_=np.full(count, -1),
+            objective_=float(learned.point.objective),
+            n_iter_=int(learned.n_iter),
+            history_=learned.history | {"n_basis": np.full(n_rounds, count)},
+            stop_reason_=learned.stop_reason,
+            _is_learned=True,
+            _stages=[(learned.coef, learned.intercept)],
+        )
+        return attributes
+
+    def _kept_state(self: Any, learning: Learning, *data: Any) -> dict[str, Any]:
+        """Return the attribute that a warm start goes on from, where there is more to come."""
+        if not self.warm_start or learning.state.stopped_because not in EARLY:
+            return {}
+        packed = learning.pack()
+        return {} if packed is None else {STATE: keep(self, fingerprint(*data), packed)}
+
+    def _previous_units(
+        self: Any, previous: dict[str, Any] | None, basis: LearnedBasis
+    ) -> tuple[Kernel, Array] | None:
+        if previous is None:
+            return None
+        kernel = previous["model_"].kernel
+        axes = {"none": None, "diagonal": 1, "full": 2}[metric_for(basis, self.n_features_in_)]
+        same = (
+            isinstance(kernel, RBF)
+            if axes is None
+            else isinstance(kernel, AdaptiveRBF)
+            and kernel.metric is not None
+            and kernel.metric.ndim == axes
+        )
+        if not (previous["_is_learned"] and same):
+            raise ValueError(
+                "warm_start=True with a learned basis goes on from a learned basis of the same "
+                "metric, and the fit before was another. Set warm_start=False to start anew."
+            )
+        return kernel, np.asarray(previous["basis_"], dtype=np.float64)
+
+    def _warn_of(self: Any, learned: Learned) -> None:
+        """Say what went other than it was asked for."""
+        if learned.stop_reason == "not_finite":
+            warn_user(
+                "The objective or its gradient was not finite on the way, and the machine is the "
+                "last one before. Check the scale of X, or lower C.",
+                ConvergenceWarning,
+            )
+        if learned.stop_reason == "max_seconds":
+            warn_user(
+                f"The fit was ended by max_seconds={self.max_seconds:g}, after "
+                f"{len(learned.history['objective'])} moves. The machine is the one it had come "
+                "to. Raise max_seconds; with warm_start=True the same fit goes on from there.",
+                ConvergenceWarning,
+            )
+        if not learned.point.converged:
+            self._warn_not_converged(learned.point.gradient)
+
+
+def _standing(learned: Learned) -> str:
+    last = {name: values[-1] for name, values in learned.history.items()}
+    text = f"{len(learned.vectors)} vectors, objective {last['objective']:.6g}"
+    if "validation_score" in last:
+        text += f", validation score {last['validation_score']:.4f}"
+    return text
