@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
@@ -83,7 +84,7 @@ def fit_both(estimator, X, y):
         warnings.simplefilter("ignore")
         return (
             estimator.fit(X, y),
-            type(estimator)(**estimator.get_params()).fit(sp.csr_matrix(X), y),
+            clone(estimator).fit(sp.csr_matrix(X), y),
         )
 
 
@@ -280,7 +281,7 @@ def test_large_values_of_single_precision_rows_cost_no_digits(name, settings, fo
     machine = SparseKernelClassifier(30, loss="logistic", random_state=0, **settings)
     single = machine.fit(form(X), y)
     reported = single.objective_
-    double = SparseKernelClassifier(**machine.get_params()).fit(form(X.astype(np.float64)), y)
+    double = clone(machine).fit(form(X.astype(np.float64)), y)
     assert reported == pytest.approx(double.objective_, rel=1e-6)
     assert_array_equal(single.basis_indices_, double.basis_indices_)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
@@ -159,7 +160,7 @@ def test_sparse_machines_of_any_matrix(kind, dtype, basis, form):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the matrix, and of no vectors
         machine.fit(rows, y)
-        again = SparseKernelClassifier(**machine.get_params()).set_params(warm_start=True)
+        again = clone(machine).set_params(warm_start=True)
         again.__dict__.update({name: vars(machine)[name] for name in vars(machine) if "_" in name})
         again.set_params(max_basis=30).fit(rows, y)
     for each in (machine, again):
