@@ -63,7 +63,7 @@ test-native: $(VENV)/.deps-test
 	@$(BIN)/cmake -S . -B $(SANITIZE) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
 	  -DWIDEMARGIN_PYTHON=OFF -DWIDEMARGIN_SANITIZE=ON --log-level=WARNING >/dev/null
 	@$(BIN)/cmake --build $(SANITIZE) -- --quiet -j $(PROCESSES)
-	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 OMP_WAIT_POLICY=passive \
 	  $(BIN)/ctest --test-dir $(SANITIZE) --output-on-failure --no-tests=error
 
 test-python: $(VENV)/.extra-test
