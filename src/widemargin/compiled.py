@@ -82,7 +82,6 @@ class CompiledPredictor:
         self.dtype = check_float_dtype(dtype)
         check_jobs(n_jobs)
         check_flag("check", check)
-        readout.require_classes()
         if readout.n_outputs != model.n_outputs:
             raise ValueError(
                 f"The model has {model.n_outputs} scores, the readout is one of "
@@ -111,7 +110,8 @@ class CompiledPredictor:
         machine = self._model.machine(self.dtype)
         self._labels = self.classes_.tolist()
         self._single = bool(self.dtype == np.float32)
-        single_label = self._readout.kind != "multilabel"
+        # One class alone needs no native code, which takes a single score for that of two.
+        single_label = self._readout.kind != "multilabel" and len(self.classes_) > 1
         self._best_of_one = machine.best_of_one if single_label and machine is not None else None
 
     def predict(self, X: Any) -> Array:

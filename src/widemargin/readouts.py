@@ -78,14 +78,6 @@ class Readout:
             return np.repeat(self.classes, len(best))
         return np.asarray(self.classes[best])
 
-    def require_classes(self) -> None:
-        """Require two classes or more, without which a machine has no answers to give."""
-        if self.kind != "multilabel" and len(self.classes) < 2:
-            raise ValueError(
-                f"The machine has seen rows of one class only, {self.classes[0]!r}. Let it learn "
-                "another before it is compiled or exported."
-            )
-
     def indicators(self, scores: Array) -> Array:
         """Return 1 where a score is positive, else 0: the labels of multi-label rows."""
         return (scores > 0).astype(np.int64)

@@ -31,7 +31,7 @@ from widemargin import (
     SparseKernelClassifierCV,
     compress,
 )
-from widemargin.basis import choose_jointly
+from widemargin.candidates import choose_jointly
 from widemargin.estimation.named_kernels import scale_gamma
 from widemargin.kernels import (
     RBF,

@@ -10,9 +10,10 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 import widemargin
-from widemargin import SparseKernelClassifier
+from widemargin import ChosenBasis, SparseKernelClassifier
 from widemargin.kernels import RBF, Sigmoid
 from widemargin.losses import CLASS_LOSSES, SquaredHinge
+from widemargin.model_files import FORMAT
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
@@ -45,7 +46,7 @@ def through_the_codec(packed):
     text = write_json(encoder.encode(packed, "state"))
     for tensor in encoder.tensors.values():
         tensor.flags.writeable = False
-    return Decoder(encoder.tensors).decode(read_json(text), "state")
+    return Decoder(encoder.tensors, FORMAT).decode(read_json(text), "state")
 
 
 def objective(loss, rows, targets, n_outputs, kernel=KERNEL):
@@ -181,7 +182,9 @@ def slow_clock(monkeypatch):
 
 
 def machine(**parameters):
-    settings = {"max_basis": 20, "n_candidates": 20, "tol": 0, "random_state": 0}
+    per_class = parameters.pop("basis", "shared") == "per_class"
+    basis = ChosenBasis(n_candidates=20, per_class=per_class)
+    settings = {"max_basis": 20, "basis": basis, "tol": 0, "random_state": 0}
     return SparseKernelClassifier(**settings | parameters)
 
 

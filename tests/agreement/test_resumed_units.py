@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import widemargin
 from widemargin import LearnedBasis, SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES
+from widemargin.model_files import FORMAT
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.progress import Progress
@@ -38,7 +39,7 @@ def through_a_file(value):
     text = write_json(encoder.encode(value, "state"))
     for tensor in encoder.tensors.values():
         tensor.flags.writeable = False
-    return Decoder(encoder.tensors).decode(read_json(text), "state")
+    return Decoder(encoder.tensors, FORMAT).decode(read_json(text), "state")
 
 
 def new_problem(metric, early_stopping):

@@ -14,6 +14,7 @@ import widemargin
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
 from widemargin.estimation import checkpoints
 from widemargin.kernels import RBF, CustomKernel, Linear, Precomputed
+from widemargin.model_files import FORMAT
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.duals.cutting_plane import CuttingPlane, CuttingPlaneState
@@ -34,7 +35,7 @@ def through_a_file(packed):
     tensors = {name: array.copy() for name, array in encoder.tensors.items()}
     for array in tensors.values():
         array.flags.writeable = False
-    return Decoder(tensors).decode(read_json(document), "state")
+    return Decoder(tensors, FORMAT).decode(read_json(document), "state")
 
 
 def make_problem(kernel="rbf", loss="crammer_singer", epochs=None, cache_size=200.0, tol=1e-4):

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from widemargin.estimation.streams import StreamClasses
 from widemargin.full_kernel.live import live_scores
 from widemargin.kernels import RBF, CustomKernel, Linear
 from widemargin.solvers.duals.larank import LaRank
@@ -49,10 +50,12 @@ def test_a_class_that_joins_later(kernel, learner, position, n_before):
     late.learn(native, np.arange(half))
     late.let_go_of_batch()
     averages = learner == "perceptron"
-    live = live_scores(late, averages=averages)
+    classes = StreamClasses.begin(np.arange(n_before), is_open=False)
+    live = live_scores(late, classes, averages=averages)
     live.scores(rows, half, 1)
     before = late.supports()
     late.add_class(position)
+    classes.labels, classes.columns = np.arange(n_before + 1), np.arange(n_before + 1)
 
     moved = labels + (labels >= position)
     after = late.supports()
@@ -85,7 +88,9 @@ def test_a_class_that_joins_later(kernel, learner, position, n_before):
     assert_allclose(late.set.gap(), early.set.gap(), rtol=1e-4, atol=1e-4)
 
     over = float(len(rows))
-    fresh = live_scores(early, averages=averages)
+    fresh = live_scores(
+        early, StreamClasses.begin(np.arange(early.n_classes), is_open=False), averages=averages
+    )
     assert_allclose(live.scores(rows, over, 1), fresh.scores(rows, over, 1), atol=1e-4)
 
 

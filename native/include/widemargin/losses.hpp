@@ -222,8 +222,9 @@ struct HuberisedWestonWatkins {
   using Targets = ClassTargets;
   double delta;
 
+  // Tried are values of which none is the violation where all scores tie: it would bend there.
   static auto parameters() {
-    return std::tuple(parameter("delta", &HuberisedWestonWatkins::delta, {1.0, 2.5}));
+    return std::tuple(parameter("delta", &HuberisedWestonWatkins::delta, {1.25, 3.0}));
   }
 
   template <class T>
@@ -362,7 +363,7 @@ struct HuberisedSquaredHinge {
   double delta;
 
   static auto parameters() {
-    return std::tuple(parameter("delta", &HuberisedSquaredHinge::delta, {1.0, 2.5}));
+    return std::tuple(parameter("delta", &HuberisedSquaredHinge::delta, {1.25, 3.0}));
   }
 
   template <class T>

@@ -29,8 +29,6 @@ def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
         None for a bare model, which has scores and nothing else.
     """
     model, readout = _parts(estimator_or_model)
-    if readout is not None:
-        readout.require_classes()
     if isinstance(model, KernelExpansion):
         if isinstance(model.kernel, CustomKernel):
             raise TypeError(

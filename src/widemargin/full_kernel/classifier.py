@@ -38,7 +38,8 @@ SOLVERS: dict[str, type[DualSolver[Any]]] = {
 
 _GAP_SHARE = 0.01  # of the objective, that the gap may be at the most where tol is None
 _PROBED_PATTERNS = 200
-_NOISY = 1e-3  # of an objective, that rounding of kernel values may change
+_NOISY = 1e-3  # of the dual, that rounding of kernel values may change
+_NOISY_LOSSES = 3e-3  # of the primal, by losses that are there by rounding alone
 _INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no rounding error
 
 
@@ -381,7 +382,9 @@ class KernelClassifier(DualClassifier):
         of_losses = _rounding_of_losses(machine, rows, attributes)
         primal = attributes["objective_"]
         is_noisy = noise > _NOISY * abs(attributes["dual_objective_"])
-        if is_noisy or (gap < np.inf and of_losses > min(_NOISY * primal, self._gap_limit(primal))):
+        if is_noisy or (
+            gap < np.inf and of_losses > min(_NOISY_LOSSES * primal, self._gap_limit(primal))
+        ):
             noise += of_losses
             warn_user(
                 "Kernel values are of single precision, and here so large that rounding alone may "
