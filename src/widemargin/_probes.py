@@ -39,7 +39,8 @@ def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.N
 
     At a vector a kernel that falls with the distance has no slope, and far from it no value: errors
     of gaps show about a width away. Other kernels grow with the row: there it is rows nearly three
-    times as far out as the vectors. The rows are single precision numbers, unless that cannot hold them.
+    times as far out as the vectors. The rows are single precision numbers, unless that cannot hold
+    them.
 
     Parameters
     ----------
