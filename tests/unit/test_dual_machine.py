@@ -88,9 +88,7 @@ def test_a_class_that_joins_later(kernel, learner, position, n_before):
     assert_allclose(late.set.gap(), early.set.gap(), rtol=1e-4, atol=1e-4)
 
     over = float(len(rows))
-    fresh = live_scores(
-        early, StreamClasses.begin(np.arange(early.n_classes), is_open=False), averages=averages
-    )
+    fresh = live_scores(early, classes, averages=averages)
     assert_allclose(live.scores(rows, over, 1), fresh.scores(rows, over, 1), atol=1e-4)
 
 

@@ -382,9 +382,8 @@ class KernelClassifier(DualClassifier):
         of_losses = _rounding_of_losses(machine, rows, attributes)
         primal = attributes["objective_"]
         is_noisy = noise > _NOISY * abs(attributes["dual_objective_"])
-        if is_noisy or (
-            gap < np.inf and of_losses > min(_NOISY_LOSSES * primal, self._gap_limit(primal))
-        ):
+        limit = min(_NOISY_LOSSES * primal, self._gap_limit(primal))
+        if is_noisy or (gap < np.inf and of_losses > limit):
             noise += of_losses
             warn_user(
                 "Kernel values are of single precision, and here so large that rounding alone may "

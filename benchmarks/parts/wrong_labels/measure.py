@@ -1,8 +1,6 @@
-"""A tenth of the training labels is wrong: the squared hinge beside the Huberised one.
+"""Both losses fitted to the same wrong labels; test labels are right.
 
-python -m benchmarks.robust              with the parameters of robust_tuned.json
-python -m benchmarks.robust --tune       tunes first, on training rows only, and rewrites the file
-python -m benchmarks.robust --quick      few rows, one seed: shows that it runs
+    python -m benchmarks.parts.wrong_labels.measure    tunes, and rewrites tuned.json beside it
 
 Labels are flipped to another class, drawn evenly. The same is done without a flip, to see what the
 robust loss costs where there is nothing to be robust against. Both losses are tuned on training
@@ -12,7 +10,6 @@ fits: first at points that are spread over the box of parameters, then at some a
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from benchmarks.data import HOW_TO_SET, Dataset, is_available, load
-from benchmarks.settings import QUICK, Settings
+from benchmarks.data import Dataset, load
+from benchmarks.settings import Settings
 from benchmarks.trials import run, say
 from widemargin import SparseKernelClassifier
 from widemargin.losses import HuberisedWestonWatkins, Loss, WestonWatkins
 
-FILE = Path(__file__).with_name("robust_tuned.json")
+FILE = Path(__file__).with_name("tuned.json")
 N_VECTORS = 150
 N_ROWS = 5_000  # that are learned from
 SHARES = (0.1, 0.0)  # of wrong labels
@@ -42,23 +39,7 @@ BOXES = {  # by data set
 
 
 @dataclass(frozen=True)
-class Target:
-    """By how many points of accuracy the Huberised hinge must be ahead, the mean of the seeds."""
-
-    dataset: str
-    share: float
-    least_gain: float
-    why: str
-
-
-TARGETS = (
-    Target("letter.scale", 0.1, 0.0, "robust to wrong labels: better than the squared hinge"),
-    Target("letter.scale", 0.0, -0.5, "loses next to nothing where all labels are right"),
-)
-
-
-@dataclass(frozen=True)
-class Row:
+class Accuracies:
     """Test accuracy of either loss with a share of wrong labels, one for each seed."""
 
     dataset: str
@@ -121,14 +102,15 @@ def tune(dataset: Dataset, share: float) -> dict[str, Any]:
     return found
 
 
-def measure(settings: Settings, wanted: list[str]) -> list[Row]:
+def measure(settings: Settings, wanted: list[str]) -> list[Accuracies]:
     """Fit both losses to the same wrong labels, for each seed; test labels are right."""
     tuned = json.loads(FILE.read_text(encoding="utf-8"))
     rows = []
     for name, shares in tuned.items():
         if name not in wanted:
             continue
-        dataset = load(name).with_rows(settings.max_rows or N_ROWS, settings.max_rows)
+        most = settings.max_rows
+        dataset = settings.load_whole(name).with_rows(most or N_ROWS, most)
         for share in SHARES:
             if str(share) not in shares:
                 continue
@@ -147,65 +129,10 @@ def measure(settings: Settings, wanted: list[str]) -> list[Row]:
                     for seed in settings.seeds
                 ]
                 accuracy[loss] = [trial.accuracy for trial in run(jobs)]
-            rows.append(Row(name, share, chosen, accuracy))
+            rows.append(Accuracies(name, share, chosen, accuracy))
     return rows
 
 
-def _shown(values: Any) -> str:
-    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.2f}{spread} ({', '.join(f'{value:.2f}' for value in values)})"
-
-
-def render(rows: list[Row], settings: Settings) -> str:
-    """Return the table, and which targets are met, as markdown."""
-    size = 20 if settings.is_quick else N_VECTORS
-    lines = [
-        f"## Wrong labels: {settings.max_rows or N_ROWS} rows, {size} vectors, "
-        f"{len(settings.seeds)} seed(s)\n",
-        "Test accuracy in percent: mean ± standard deviation (each seed).\n",
-        "| data | labels wrong | squared hinge | Huberised hinge | gain "
-        "| C, gamma | C, gamma, delta |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        parameters = [
-            ", ".join(f"{value:.3g}" for value in row.parameters[loss].values()) for loss in TITLES
-        ]
-        figures = [_shown(row.accuracy[loss]) for loss in TITLES]
-        cells = [row.dataset, f"{row.share:.0%}", *figures, _shown(row.gains), *parameters]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines.append("")
-    for target in TARGETS:
-        for row in rows:
-            if (row.dataset, row.share) == (target.dataset, target.share):
-                gain = row.gains.mean()
-                met = "met" if gain > target.least_gain else "MISSED"
-                lines.append(
-                    f"- {target.dataset}, {target.share:.0%} wrong, {target.why}: "
-                    f"gain {gain:+.2f}, more than {target.least_gain:+.2f}: {met}"
-                )
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.robust", description=__doc__)
-    parser.add_argument("--tune", action="store_true", help="tune first and rewrite the file")
-    parser.add_argument("--quick", action="store_true", help="few rows, one seed: a trial run")
-    parser.add_argument("--dataset", action="append", choices=list(BOXES))
-    parser.add_argument("--share", action="append", type=float, choices=SHARES, help="to tune")
-    options = parser.parse_args()
-    if not is_available():
-        raise SystemExit(HOW_TO_SET)
-    wanted = options.dataset or list(BOXES)
-    if options.tune:
-        tuned = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-        for name in wanted:
-            for share in options.share or SHARES:
-                tuned.setdefault(name, {})[str(share)] = tune(load(name), share)
-                FILE.write_text(json.dumps(tuned, indent=1) + "\n", encoding="utf-8")
-    settings = QUICK if options.quick else Settings()
-    print(render(measure(settings, wanted), settings))
-
-
 if __name__ == "__main__":
-    main()
+    tuned = {name: {str(share): tune(load(name), share) for share in SHARES} for name in BOXES}
+    FILE.write_text(json.dumps(tuned, indent=1) + "\n", encoding="utf-8")
