@@ -80,7 +80,8 @@ class KMeansUnits(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: Any = None) -> KMeansUnits:
-        clusters = KMeans(self.n_units, n_init=3, random_state=self.random_state)
+        n_units = min(self.n_units, len(X))  # a quick run may have fewer rows
+        clusters = KMeans(n_units, n_init=3, random_state=self.random_state)
         distances = clusters.fit_transform(X)
         self.clusters_ = clusters
         self.gamma_ = self.width / float(np.mean(distances**2))

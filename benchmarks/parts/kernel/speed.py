@@ -124,7 +124,7 @@ def _predict(rows: Dataset, settings: Settings) -> PredictTimes:
 def _stream(rows: Dataset, settings: Settings) -> StreamTimes:
     say(f"Rows of {rows.name} as a stream")
     n_wanted = settings.amount(5_000, quick=300)  # patterns, when single rows are learned
-    n_calls = settings.amount(500, quick=100)  # timed calls that learn one row
+    n_calls = settings.amount(500, quick=20)  # timed calls that learn one row
     order = np.random.RandomState(0).permutation(len(rows.y))
     X, y = np.ascontiguousarray(rows.X[order]), rows.y[order]
     machine = KernelClassifier(
