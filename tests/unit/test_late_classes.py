@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 
 import widemargin
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
+from widemargin.estimation.streams import StreamClasses
 
 LEARNERS = {
     "larank": KernelClassifier(gamma=0.001, C=10, random_state=0),
@@ -163,3 +164,15 @@ def test_the_column_for_classes_to_come_goes_when_none_comes(digits):
     assert not machine._stream.classes.has_spare
     assert_allclose(machine._stream.machine.supports().coef.sum(axis=1), 0.0, atol=1e-10)
     assert machine.score(X, y) > 0.99
+
+
+def test_what_a_file_says_of_columns_is_read_by_name():
+    labels = np.arange(3)
+    classes = StreamClasses(labels, True, np.array([2, 0, 1]), has_spare=True, rows_before=7)
+    packed = classes.pack()
+    again = StreamClasses.unpack(dict(reversed(packed.items())), labels)
+    assert (again.is_open, again.has_spare, again.rows_before) == (True, True, 7)
+    assert_array_equal(again.columns, [2, 0, 1])
+    for wrong in ({"columns": np.array([0, 0, 1])}, {"has_spare": 1}, {"rows_before": -1}):
+        with pytest.raises(ValueError, match="columns that do not go with classes_"):
+            StreamClasses.unpack(packed | wrong, labels)

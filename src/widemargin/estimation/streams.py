@@ -82,16 +82,19 @@ class StreamClasses:
         most = max(_LEAST_ROWS, (1 + _PATIENCE) * self.rows_before)
         return self.has_spare and len(self.labels) > 1 and rows_seen > most
 
-    def join(self, label: Any, rows_seen: int) -> int:
-        """Take a class in; return how many columns must be added at the end, of zeros."""
+    @property
+    def n_columns_to_add(self) -> int:
+        """How many columns of zeros must be added at the end before another class can join."""
+        return 1 if self.has_spare else 2
+
+    def join(self, label: Any, rows_seen: int) -> None:
+        """Take a class in."""
         place = int(np.searchsorted(self.labels, label))
         column = len(self.labels)  # that of the spare one, if there is one
         dtype = np.result_type(self.labels, np.asarray(label))
         self.labels = np.insert(self.labels.astype(dtype), place, label)
         self.columns = np.insert(self.columns, place, column)
-        added = 1 if self.has_spare else 2
         self.has_spare, self.rows_before = True, rows_seen
-        return added
 
     def pack(self) -> dict[str, Any]:
         """Return what is not in ``classes_``, as what model files hold."""
@@ -116,7 +119,13 @@ class StreamClasses:
         )
         if not fits:
             raise ValueError("has columns that do not go with classes_")
-        return cls(labels, packed["is_open"], columns.copy(), *list(packed.values())[2:])
+        return cls(
+            labels,
+            packed["is_open"],
+            columns.copy(),
+            has_spare=packed["has_spare"],
+            rows_before=packed["rows_before"],
+        )
 
 
 @dataclass(kw_only=True)
@@ -143,7 +152,9 @@ class Stream(ABC):
     def join(self, labels: Array) -> None:
         """Take in those of the classes that are not known yet."""
         for label in np.setdiff1d(labels, self.classes.labels):
-            self.add_columns(self.classes.join(label, self.rows_seen))
+            # Columns first: where Ctrl-C comes in between, no class is without one.
+            self.add_columns(self.classes.n_columns_to_add)
+            self.classes.join(label, self.rows_seen)
 
 
 @functools.cache
