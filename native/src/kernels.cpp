@@ -14,28 +14,28 @@
 namespace widemargin {
 namespace {
 
-template <class T>
-T largest_of(const std::vector<T>& values) {
-  return values.empty() ? T(0) : *std::max_element(values.begin(), values.end());
+double largest_of(const std::vector<double>& values) {
+  return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
 }
 
 // |x|^2 + |b|^2 - 2 x.b is off by a few units in the last place of |x|^2 + |b|^2. Where that would
-// show in exp(-distance), it is summed again from differences: sum_again(j) for vector j.
+// show in an exp(-distance) of type T, it is summed again from differences: sum_again(j) for
+// vector j.
 template <class T, class SumAgain>
-void squared_distances(T* sums, T row_norm, const std::vector<T>& basis_norms, T largest_norm,
-                       const SumAgain& sum_again) {
+void squared_distances(double* sums, double row_norm, const std::vector<double>& basis_norms,
+                       double largest_norm, const SumAgain& sum_again) {
   const std::size_t count = basis_norms.size();
-  constexpr T precision = 4 * std::numeric_limits<T>::epsilon();
-  constexpr T tolerated = sizeof(T) == 4 ? T(1e-3) : T(1e-10);
-  constexpr T vanishing = sizeof(T) == 4 ? T(104) : T(746);  // exp(-vanishing) is 0
+  constexpr double precision = 4 * std::numeric_limits<double>::epsilon();
+  constexpr double tolerated = sizeof(T) == 4 ? 1e-7 : 1e-10;
+  constexpr double vanishing = sizeof(T) == 4 ? 104 : 746;  // exp(-vanishing) is 0
   for (std::size_t j = 0; j < count; ++j) {
-    const T squared = row_norm + basis_norms[j] - 2 * sums[j];
-    sums[j] = squared > 0 ? squared : T(0);
+    const double squared = row_norm + basis_norms[j] - 2 * sums[j];
+    sums[j] = squared > 0 ? squared : 0.0;
   }
   if (precision * (row_norm + largest_norm) <= tolerated) return;
   for (std::size_t j = 0; j < count; ++j) {
-    const T error = precision * (row_norm + basis_norms[j]);
-    if (error > tolerated && sums[j] < vanishing + error) sums[j] = static_cast<T>(sum_again(j));
+    const double error = precision * (row_norm + basis_norms[j]);
+    if (error > tolerated && sums[j] < vanishing + error) sums[j] = sum_again(j);
   }
 }
 
@@ -101,13 +101,13 @@ void fill_sparse(const Kernel& kernel, const SparseMatrix<In>& rows, const Spars
                  Matrix<T> out, int n_threads) {
   const std::size_t count = basis.rows;
   const double scale = kernel.scale();
-  // Absolute values cancel where rows have a common offset; they are added up in double precision.
-  using Sum = std::conditional_t<Kernel::sums_products, T, double>;
+  // Sums of many entries lose digits of single precision, and where rows have a common offset, they
+  // cancel: so they are added up in double precision.
 
   // The basis by feature: entries of feature f are entries[starts[f]] up to entries[starts[f + 1]].
   struct Entry {
     std::size_t vector;
-    Sum value;
+    double value;
   };
   std::vector<std::size_t> starts(basis.columns + 1, 0);
   const auto total = static_cast<std::size_t>(basis.starts[count]);
@@ -117,27 +117,27 @@ void fill_sparse(const Kernel& kernel, const SparseMatrix<In>& rows, const Spars
   std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
 
   // What a vector adds on its own: |b|^2, or |b|_1, to which the common entries are corrections.
-  std::vector<Sum> own(count, Sum(0));
+  std::vector<double> own(count, 0.0);
   for (std::size_t j = 0; j < count; ++j) {
     for (auto e = basis.starts[j]; e < basis.starts[j + 1]; ++e) {
-      const auto value = static_cast<Sum>(static_cast<double>(basis.values[e]) * scale);
+      const auto value = static_cast<double>(basis.values[e]) * scale;
       entries[next[static_cast<std::size_t>(basis.indices[e])]++] = {j, value};
       own[j] += Kernel::sums_products ? value * value : std::fabs(value);
     }
   }
-  [[maybe_unused]] const Sum largest_norm = largest_of(own);
+  [[maybe_unused]] const double largest_norm = largest_of(own);
 
   for_each_chunk(rows.rows, n_threads, [&](std::size_t, std::size_t begin, std::size_t end) {
-    std::vector<Sum> sums(count);
+    std::vector<double> sums(count);
     for (std::size_t i = begin; i < end; ++i) {
-      std::fill(sums.begin(), sums.end(), Sum(0));
-      Sum row_own = 0;
+      std::fill(sums.begin(), sums.end(), 0.0);
+      double row_own = 0;
       for (auto e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
-        const auto value = static_cast<Sum>(static_cast<double>(rows.values[e]) * scale);
+        const auto value = static_cast<double>(rows.values[e]) * scale;
         const auto feature = static_cast<std::size_t>(rows.indices[e]);
         row_own += Kernel::sums_products ? value * value : std::fabs(value);
         for (std::size_t b = starts[feature]; b < starts[feature + 1]; ++b) {
-          const Sum other = entries[b].value;
+          const double other = entries[b].value;
           sums[entries[b].vector] +=
               Kernel::sums_products
                   ? value * other
@@ -145,10 +145,9 @@ void fill_sparse(const Kernel& kernel, const SparseMatrix<In>& rows, const Spars
         }
       }
       if constexpr (!Kernel::sums_products) {
-        for (std::size_t j = 0; j < count; ++j)
-          sums[j] = std::max(Sum(0), sums[j] + row_own + own[j]);
+        for (std::size_t j = 0; j < count; ++j) sums[j] = std::max(0.0, sums[j] + row_own + own[j]);
       } else if constexpr (Kernel::is_distance) {
-        squared_distances(sums.data(), row_own, own, largest_norm, [&](std::size_t j) {
+        squared_distances<T>(sums.data(), row_own, own, largest_norm, [&](std::size_t j) {
           return squared_distance(rows, i, basis, j) * scale * scale;
         });
       }

@@ -144,7 +144,9 @@ template <class In>
 T FeatureSums<T>::place(const Matrix<const In>& rows, std::size_t i, T* out) const {
   const In* const row = rows.row(i);
   if constexpr (std::is_same_v<In, float>) {
-    if (rounds_exactly_) {
+    // Two roundings of a coordinate are twice as many as the table has. That is nothing in squares
+    // of differences, but in sums of differences a row would be away from itself.
+    if (rounds_exactly_ && of_ != Of::absolute_distances) {
       return code_->place_float(row, origin_.empty() ? nullptr : origin_rounded_.data(),
                                 scales_rounded_.data(), features(), out);
     }

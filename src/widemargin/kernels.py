@@ -294,6 +294,17 @@ class Sigmoid(_NativeKernel):
         """Return ``gamma |x|^2 + |coef0|``: products may cancel, and the tangent does not grow."""
         return self.gamma * _squared_norms(rows) + abs(self.coef0)
 
+    def steepest(self, rows: Array, vectors: Array) -> Array:
+        """Return rows moved along a vector each, to where its value changes its sign."""
+        with np.errstate(all="ignore"):
+            # Sizes are divided out first, lest the square of a large one overflows.
+            sizes = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
+            unit = vectors / sizes
+            excess = np.einsum("ij,ij->i", rows, unit)[:, np.newaxis]
+            excess = excess + self.coef0 / self.gamma / sizes
+            found = rows - excess * unit / np.square(unit).sum(axis=1, keepdims=True)
+        return np.where(np.isfinite(found), found, rows)
+
 
 @dataclass(frozen=True)
 class Linear(_NativeKernel):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
-from widemargin._system.precision import keeps_digits, probes_of
+from widemargin._system.precision import Probes, keeps_digits, probes_of
 from widemargin.kernels import (
     FEW_FEATURES,
     AdaptiveRBF,
@@ -297,7 +297,7 @@ class KernelExpansion(Model):
     def _single_or(self, exact: Any) -> Any:
         """Return a machine of single precision, or the exact one where that loses too much."""
         machine = self._pack(_native.MachineFloat32)
-        rows = self.probes()
+        rows, groups = self.probes()
         with np.errstate(over="ignore", under="ignore"):
             narrow = rows.astype(np.float32)
         scores = np.empty((3, len(rows), self.n_outputs))
@@ -308,15 +308,16 @@ class KernelExpansion(Model):
         machine.scores(narrow, scores[2], 1, False)
         unlike = (narrow != rows).any(axis=1)  # what single precision cannot hold
         scores[2, unlike] = scores[0, unlike]
-        enough = all(keeps_digits(found, scores[0]) for found in scores[1:])
+        enough = all(keeps_digits(found, scores[0], groups) for found in scores[1:])
         return machine if enough else exact
 
-    def probes(self) -> npt.NDArray[np.float64]:
-        """Return rows on which to measure what single precision loses, the outer half last."""
+    def probes(self) -> Probes:
+        """Return rows on which to measure what single precision loses."""
         # Wide vectors may be as large as the machine: few of them, and few copies.
         most = max(4, min(_PROBED_VECTORS, _PROBED_ENTRIES // max(1, self.n_features)))
         lengths = getattr(self.kernel, "lengths", None)  # only kernels of distances have them
-        return probes_of(_dense(self.basis[:most]), lengths)
+        steepest = getattr(self.kernel, "steepest", None)
+        return probes_of(_dense(self.basis[:most]), lengths, steepest)
 
 
 def _some_rows(rows: Rows, start: int, count: int) -> Rows:

@@ -501,9 +501,9 @@ def test_one_exact_machine_serves_both_dtypes(rng):
 
 
 def test_wide_vectors_are_probed_few_at_a_time(rng):
-    assert expansion(RBF(0.1), rng.randn(200, 10)).probes().shape == (512, 10)
+    assert expansion(RBF(0.1), rng.randn(200, 10)).probes().rows.shape == (512, 10)
     wide = text_like(60, 1 << 18, seed=1)
-    probes = expansion(RBF(0.1), wide).probes()
+    probes = expansion(RBF(0.1), wide).probes().rows
     assert probes.shape == (16, 1 << 18)
     some = wide[:4].toarray().astype(np.float32).astype(np.float64)
     middles = (some + some[[3, 0, 1, 2]]) / 2
@@ -527,10 +527,13 @@ def metric_kernels(n_basis, n_features, gamma):
 def test_outer_probes_are_a_width_away(number, same, rng):
     basis = np.full((6, 4), 5.0) if same else rng.randn(6, 4)
     kernel = metric_kernels(6, 4, 0.01)[number]
-    probes = expansion(kernel, basis).probes()
-    for part in (probes[12:18], probes[18:]):
-        values = np.diagonal(kernel.block(part, basis))
-        np.testing.assert_allclose(values, np.exp(-1), rtol=1e-5)
+    probes = expansion(kernel, basis).probes().rows
+    parts = probes[len(probes) // 2 :].reshape(2, -1, 6, 4)  # beyond each vector, and across
+    values = np.array([[np.diagonal(kernel.block(each, basis)) for each in way] for way in parts])
+    np.testing.assert_allclose(values[:, 0], np.exp(-1), rtol=1e-5)
+    assert len(probes) >= 200  # few vectors have several each, at other distances
+    assert len(np.unique(values[:, 1:].round(4))) >= 8
+    assert 0.05 < values.min() < values.max() < 0.95
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -539,16 +542,38 @@ def test_probes_are_finite(size):
     basis = size * np.array([[1.0, -1.0], [1.0, 0.5], [0.0, 0.0]])
     blind = AdaptiveRBF(np.ones(3), np.zeros(2))
     for kernel in (RBF(1e-300), RBF(1e300), Laplacian(1.0), Polynomial(1.0), blind):
-        assert np.isfinite(expansion(kernel, basis).probes()).all()
+        assert np.isfinite(expansion(kernel, basis).probes().rows).all()
 
 
 def test_outer_probes_of_other_kernels_are_nearly_three_times_as_far_out(rng):
     basis = rng.randn(7, 3).astype(np.float32).astype(np.float64)
-    probes = expansion(Polynomial(0.1), basis).probes()
+    probes = expansion(Polynomial(0.1), basis).probes().rows
+    away, across = probes[len(probes) // 2 :].reshape(2, -1, 7, 3)[:, 0]
     middle = np.median(basis, axis=0)
     outer = basis + 2 * _UNEVEN * (basis - middle)
-    np.testing.assert_allclose(probes[14:21], outer, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(probes[21:], (1 - 4 * _UNEVEN) * basis, rtol=1e-5)
+    np.testing.assert_allclose(away, outer, rtol=1e-5, atol=1e-5)
+    # Features of several vectors in one row: products with it cancel in other ways.
+    mixed = np.column_stack([np.roll(basis[:, f], -f) for f in range(3)])
+    signed = [-1, 1, -1] * mixed  # of either sign
+    np.testing.assert_allclose(across, basis + 4 * _UNEVEN * signed, rtol=1e-5, atol=1e-5)
+
+
+@both_dtypes
+def test_errors_where_a_sigmoid_changes_its_sign(dtype, rng):
+    # The tangent is 1 or -1 nearly everywhere, and of any value where products cancel.
+    basis = (3 * rng.randn(40, 4)).astype(np.float32).astype(np.float64)
+    model = KernelExpansion(Sigmoid(120.0), basis, 40 * rng.randn(40, 1), np.zeros(1))
+    rows = rng.randn(3000, 4).astype(np.float32)
+    exact = model.scores(rows.astype(np.float64), dtype="float64")
+    found = model.scores(rows.astype(dtype), dtype="float32")
+    assert np.abs(found - exact).max() <= 1e-5 * np.abs(exact).max()
+
+
+@both_dtypes
+def test_products_beyond_single_precision(dtype):
+    model = KernelExpansion(Sigmoid(1e-3), np.full((1, 5), 1e30), np.ones((1, 1)), np.zeros(1))
+    rows = np.array([[1e30, -1e30, -1e30, 1e30, -1e30], [1e30, 1e30, 1e30, -1e30, -1e30]])
+    np.testing.assert_array_equal(model.scores(rows.astype(dtype), dtype="float32"), [[-1], [1]])
 
 
 @both_dtypes

@@ -210,6 +210,26 @@ def test_a_common_offset_of_the_rows_costs_no_digits(name, form, dtype, rng):
     assert_allclose(kernel.block(form(moved), form(moved)), expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernel", [RBF(100.0), Laplacian(281.42)], ids=["rbf", "laplacian"])
+@both_forms
+@both_dtypes
+def test_a_row_is_not_away_from_itself(kernel, form, dtype, rng):
+    # Rounded in two ways, coordinates of one row would differ, and narrow kernels would show it.
+    X = form((3 * rng.randn(20, 69)).astype(dtype))
+    assert_array_equal(np.diagonal(kernel.block(X, X)), 1.0)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@both_dtypes
+def test_wide_sparse_rows_with_a_common_offset(name, dtype, rng):
+    # Sums of thousands of large entries, of which hardly anything is left in a distance.
+    X = (1e4 + rng.randn(12, 2500)).astype(dtype)
+    kernel = {"rbf": RBF(2e-4), "laplacian": Laplacian(2e-4)}[name]
+    found = kernel.single_block(sp.csr_matrix(X), sp.csr_matrix(X))
+    expected = {"rbf": reference.rbf, "laplacian": reference.laplacian}[name]
+    assert_allclose(found, expected(X.astype(np.float64), X.astype(np.float64), 2e-4), atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["rbf", "laplacian"])
 @both_forms
 @both_dtypes

@@ -413,6 +413,21 @@ def test_a_fit_that_ctrl_c_has_ended_goes_on_to_the_bit(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FITS)
+def test_ctrl_c_before_the_first_round_is_put_away_leaves_nothing_to_go_on_from(name, monkeypatch):
+    X, y = stream_data("double")
+    machine = FITS[name](warm_start=True)
+
+    def interrupted(checkpoint, state):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.Checkpoint, "keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(X, y)
+    assert_same_machine(machine.fit(X, y), FITS[name]().fit(X, y), X)
+
+
+@pytest.mark.parametrize("name", FITS)
 def test_a_fit_whose_time_was_over_goes_on_to_the_bit(name, monkeypatch, tmp_path):
     X, y = stream_data("csr")
     expected = FITS[name]().fit(X, y)

@@ -212,6 +212,25 @@ def test_narrow_kernels_keep_their_digits(gamma):
     assert largest_error(found, model.scores(rows)) < 1e-5
 
 
+def test_norms_beyond_single_precision():
+    # The vector is off the origin by what single precision cannot say of it.
+    model = KernelExpansion(RBF(1.0), np.full((1, 8), 1e30), np.ones((1, 1)), np.zeros(1))
+    rows = (1e30 * np.random.default_rng(0).normal(size=(200, 8))).astype(np.float32)
+    np.testing.assert_array_equal(run(to_onnx(model), rows)["scores"], np.zeros((200, 1)))
+
+
+def test_few_vectors_are_measured_often_enough():
+    # Products lose ten times what is allowed between these vectors, and hardly anything at them.
+    basis = np.array([[-3.49515322], [-1.51612094], [-4.57735068], [-3.9164674], [-3.25755812]])
+    kernel = AdaptiveRBF(np.full(5, 0.99), np.array([[9.40472765]]))
+    model = KernelExpansion(
+        kernel, basis, np.array([[1.8], [1.4], [-1.1], [2.1], [2.0]]), np.zeros(1)
+    )
+    rows = np.linspace(-5, -1, 2000)[:, np.newaxis].astype(np.float32)
+    found = run(to_onnx(model), rows)["scores"]
+    assert largest_error(found, model.scores(rows.astype(np.float64))) < 1e-5
+
+
 @pytest.mark.parametrize(
     "kernel",
     [

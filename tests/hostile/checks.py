@@ -21,7 +21,10 @@ LEAST = 1e-36  # of scores: below, single precision has few digits or none
 
 #: What the library may refuse, and of which problems: everything else must be fitted.
 REFUSALS = [
-    (r"single precision|too large for float32", lambda problem: is_extreme(problem)),
+    (
+        r"single precision|too large for float32",
+        lambda problem: is_extreme(problem) or has_large_powers(problem),
+    ),
     (r"returned NaN or infinity", lambda problem: is_extreme(problem)),
     (r"beyond what can be computed with", lambda problem: is_extreme(problem)),
     (r"row\(s\), fewer than the", lambda problem: problem.data.weights != "none"),
@@ -37,6 +40,19 @@ def is_extreme(problem):
     """Return whether values of kernels may leave what single precision holds."""
     largest, smallest = problem.data.magnitude
     return not (smallest > 1e-6 and largest < 1e6)
+
+
+def has_large_powers(problem):
+    """Return whether powers of products leave what single precision holds, though rows do not."""
+    if not problem.has("kernel") or problem.option("kernel") != "poly":
+        return False
+    gamma = problem.option("gamma")
+    if isinstance(gamma, str) and problem.data.mixed_scales:
+        return True  # a stream takes it from its first rows, which may be nearly equal
+    rows = problem.rows()
+    gamma = 1 / (rows.shape[1] * rows.var()) if isinstance(gamma, str) else gamma
+    base = gamma * np.square(rows).sum(axis=1).max() + abs(problem.option("coef0"))
+    return problem.option("degree") * np.log10(base) > 37
 
 
 def is_indefinite(problem):
@@ -102,8 +118,10 @@ class Case:
         """Rows to predict, float64 numbers that float32 holds: some known, between, and far."""
         rows = self.problem.rows()[:30]
         if not self.problem.is_precomputed:
-            far = self.rng("queries").standard_normal((4, rows.shape[1]))
-            far = rows[:4] + far[: len(rows[:4])] * 3 * np.abs(rows).max(initial=0.0)
+            # Feature by feature, as far from the vectors as exports are measured for.
+            size = np.abs(dense(self.machine.basis_)).max(axis=0, initial=0.0)
+            far = self.rng("queries").uniform(-3.0, 3.0, (4, rows.shape[1])) * size
+            far = rows[:4] + far[: len(rows[:4])]
             rows = np.vstack([rows, (rows[1:] / 2 + rows[:-1] / 2), far])
         with np.errstate(all="ignore"):
             return rows.astype(np.float32).astype(np.float64)
@@ -115,11 +133,15 @@ class Case:
 
     @functools.cached_property
     def rounding(self):
-        """What the scores of queries owe to rounding in double precision, at the most."""
+        """What scores owe to rounding in double precision, at the most: at queries or vectors."""
         model = self.machine.model_
-        values = np.abs(kernel_values(model.kernel, self.queries, model.basis))
-        terms = values @ np.abs(model.coef) + np.abs(model.intercept)
-        return 1e-13 * float(terms.max(initial=0.0)) + LEAST
+        most = LEAST
+        for rows in (self.queries, None if self.problem.is_precomputed else dense(model.basis)):
+            if rows is not None and len(rows):
+                values = np.abs(kernel_values(model.kernel, rows, model.basis))
+                terms = values @ np.abs(model.coef) + np.abs(model.intercept)
+                most = max(most, 1e-13 * float(terms.max(initial=0.0)))
+        return most
 
     def shaped(self, rows):
         """Return rows in the form of the problem, as float64."""

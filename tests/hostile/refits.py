@@ -20,7 +20,7 @@ from hostile.checks import (
 )
 from hostile.invariants import INDEFINITE, NOISE
 from hostile.kernel_values import dense, kernel_values
-from hostile.problems import SECONDS, Precomputed
+from hostile.problems import SECONDS, Precomputed, wraps_a_function
 
 _TOL = 1e-4  # of the objective, to which problems are solved that are compared
 _NEARLY_EXPRESSED = 1e-4  # of a squared length: what single precision may take for nothing
@@ -73,7 +73,9 @@ def assert_same_optimum(problem, first, second, rounding):
         return
     if warned(everything, NOT_SOLVED):
         return
-    assert abs(machine.objective_ - other.objective_) <= rounding * machine.objective_, (
+    # An objective that all but vanishes is known no better than where the fit began.
+    least = 1e-9 * max(machine.history_["objective"].max(), other.history_["objective"].max())
+    assert abs(machine.objective_ - other.objective_) <= rounding * machine.objective_ + least, (
         f"objectives are {machine.objective_:.8g} and {other.objective_:.8g}"
     )
 
@@ -160,7 +162,10 @@ def _share_outside(machine, X, places):
 @invariant()
 def predictions_of_float32_rows_are_near_those_of_float64(case):
     rows = case.problem.data.shaped(case.queries, dtype="float32")
-    assert_scores_agree(case.machine.decision_function(rows), case.scores, 1e-5, case.rounding)
+    rounding = case.rounding
+    if wraps_a_function(case.machine.model_.kernel):
+        rounding *= np.finfo(np.float32).eps / 1e-13  # the function computes in their precision
+    assert_scores_agree(case.machine.decision_function(rows), case.scores, 1e-5, rounding)
 
 
 @invariant(share=0.3)
@@ -209,7 +214,7 @@ def a_warm_start_finds_no_worse_machine(case):
     problem = case.problem.changed(warm_start=True)
     machine = problem.make()
     machine.fit(case.X, case.y, case.weights)
-    before = machine.objective_
+    before, n_vectors = machine.objective_, machine.n_basis_
     with np.errstate(all="raise", under="ignore"):
         machine.fit(case.X, case.y, case.weights)
     assert np.isfinite(as_columns(machine.decision_function(case.X))).all()
@@ -217,7 +222,12 @@ def a_warm_start_finds_no_worse_machine(case):
         assert machine.gap_ >= 0
         if machine.gap_ < np.inf and not case.warned(f"{NOISE}|{INDEFINITE}"):
             assert machine.dual_objective_ <= before * (1 + 1e-6)
-    elif not (problem.option("basis__early_stopping") or problem.option("basis__solver") == "adam"):
+    elif not (
+        problem.option("basis__early_stopping")
+        or problem.option("basis__solver") == "adam"
+        or (is_extreme(problem) and case.warned(NOT_SOLVED))
+        or machine.n_basis_ < n_vectors  # units that met, which fewer coefficients then belong to
+    ):
         assert machine.objective_ <= before * (1 + _rounding(problem))
 
 

@@ -327,15 +327,17 @@ def an_interrupted_fit_leaves_what_was_there(monkeypatch, problem):
 def an_interrupted_stream_goes_on(monkeypatch, problem):
     original = DualClassifier.partial_fit
 
-    def partial_fit(self, *args, **kwargs):
-        try:
-            return original.__get__(self)(*args, **kwargs)
-        except KeyboardInterrupt:
-            self.n_features_in_ += 1
-            raise
+    def interrupted(self, *args, **kwargs):
+        original.__get__(self)(*args, **kwargs)
+        self.n_features_in_ += 1
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(problem.kind, "partial_fit", partial_fit)
-    monkeypatch.setattr(hostile.interruptions, "_moment", lambda case, work: 0.004)
+    def moment(case, work):
+        work()
+        monkeypatch.setattr(problem.kind, "partial_fit", interrupted)
+        return 60.0
+
+    monkeypatch.setattr(hostile.interruptions, "_moment", moment)
 
 
 def test_every_invariant_has_a_defect_to_notice():

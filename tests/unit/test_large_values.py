@@ -7,7 +7,7 @@ import pytest
 from sklearn.svm import SVC
 from sparse_machines import sparse_machine
 
-from widemargin import compress
+from widemargin import KernelClassifier, compress
 from widemargin.basis import BasisColumns
 from widemargin.kernels import Linear, Precomputed
 from widemargin.losses import CLASS_LOSSES
@@ -111,3 +111,15 @@ def test_values_beyond_all_computing_are_refused(fit):
     X, y = three_clouds(60)
     with pytest.raises(ValueError, match=r"beyond what can be computed with.*Scale the features"):
         fit(1e120 * X, y)
+
+
+def test_rounding_of_rows_that_are_nearly_equal_is_measured():
+    # Errors of such rows are alike, and do not cancel as those of others do.
+    rng = np.random.default_rng(0)
+    X = (16.0 + 1e-3 * rng.standard_normal((50, 5))).astype(np.float32)
+    y = np.arange(50) % 2
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        machine = KernelClassifier(C=10.0, kernel="linear", solver="cutting_plane", epochs=2)
+        machine.set_params(random_state=0).fit(X, y)
+    assert any("rounding alone may change" in str(each.message) for each in told)

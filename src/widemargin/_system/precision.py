@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,10 @@ SINGLE_PRECISION_LOSS = 5e-6
 # Products and powers of small whole numbers are exact in any precision, so that rows made of them
 # show no loss. Steps that are shortened by this lead to rows that are rounded as others are.
 _UNEVEN = 0.9567339
+_GOLDEN = 0.6180339887  # its multiples, less whole numbers, fill the unit interval evenly
+
+_ENOUGH_ROWS = 256  # among which one is about as unlucky as a row can be
+_ENOUGH_ENTRIES = 1 << 20
 
 
 def middle_of(vectors: Array) -> npt.NDArray[np.float64]:
@@ -34,12 +38,24 @@ def middle_of(vectors: Array) -> npt.NDArray[np.float64]:
     return np.where(np.isfinite(middle), middle, 0.0)
 
 
-def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.NDArray[np.float64]:
+class Probes(NamedTuple):
+    """Rows to measure on, the ordinary ones first."""
+
+    rows: npt.NDArray[np.float64]
+    groups: tuple[slice, ...]  # of rows that are judged by the largest score among them
+
+
+def probes_of(
+    vectors: Array,
+    lengths: Callable[[Array], Array] | None,
+    steepest: Callable[[Array, Array], Array] | None = None,
+) -> Probes:
     """Return rows on which to measure: vectors, points between them, and as many further out.
 
     At a vector a kernel that falls with the distance has no slope, and far from it no value: errors
     of gaps show about a width away. Other kernels grow with the row: there it is rows nearly three
-    times as far out as the vectors. The rows are single precision numbers, unless that cannot hold
+    times as far out as the vectors. How numbers round is a matter of luck, so that few vectors
+    have several such rows each. The rows are single precision numbers, unless that cannot hold
     them.
 
     Parameters
@@ -48,53 +64,97 @@ def probes_of(vectors: Array, lengths: Callable[[Array], Array] | None) -> npt.N
     lengths : callable or None
         Gaps between rows and vectors, (n, n_features), as multiples of the width of the kernel.
         None if the kernel does not fall with the distance.
+    steepest : callable, default=None
+        Moves rows to where the value with a vector each changes fastest; None if a kernel has no
+        such place that rows would not come to by themselves.
+
+    Returns
+    -------
+    probes : Probes
+        First the n vectors, then points between, in the second half those further out: beyond
+        each vector, and across.
     """
-    count = len(vectors)
-    rows = np.empty((4 * count, vectors.shape[1]))
-    rows[:count] = vectors
-    share = 0.5 if lengths is not None else 0.5 * _UNEVEN
-    rows[count : 2 * count] = (1 - share) * rows[:count] + share * np.roll(rows[:count], 1, axis=0)
-    away, across = rows[2 * count : 3 * count], rows[3 * count :]
+    count, n_features = vectors.shape
+    wanted = min(_ENOUGH_ROWS, _ENOUGH_ENTRIES // max(1, n_features))
+    least = 1 if steepest is None and lengths is not None else 4
+    rounds = max(least, wanted // max(1, 4 * count))
+    inner, outer = [], []
+    for number in range(rounds):
+        place = number * _GOLDEN % 1.0
+        between = _between(vectors, 0.5 if number == 0 else place, even=lengths is not None)
+        further = vectors if number == 0 else _between(between, place, even=False)
+        if steepest is not None and number > 0:
+            further = steepest(further, vectors)
+        inner += [further, between]
+        # Other kernels may grow by any power: rows of unlike size would not be of one kind.
+        spread = 0.1 if lengths is None else 1.4
+        stretch = 1.0 if number == 0 else 1.0 + spread * (place - 0.5)
+        outer.append(_further_out(vectors, lengths, stretch, number))
     with np.errstate(all="ignore"):
-        np.subtract(rows[:count], middle_of(vectors), out=away)
-        if lengths is None:
-            away *= 2 * _UNEVEN
-            np.multiply(rows[:count], -4 * _UNEVEN, out=across)
-        else:
-            # Along gaps that there are: to change all features of text at once would be unlike it.
-            np.subtract(rows[:count], np.roll(rows[:count], 1, axis=0), out=across)
-            for steps, sign in ((away, 1.0), (across, -1.0)):
-                still = ~steps.any(axis=1)  # equal vectors
-                steps[still] = sign * np.where(rows[:count].any(), rows[:count][still], 1.0)
-            for steps in (away, across):
-                steps /= np.abs(steps).max(axis=1, initial=0.0, keepdims=True)
-                steps /= lengths(steps)[:, np.newaxis]
-        away += rows[:count]
-        across += rows[:count]
-        for outer in (away, across):  # no number where a metric leaves a feature out
-            held = np.abs(outer) <= np.finfo(np.float32).max
-            np.copyto(outer, rows[:count], where=~held)
+        away, across = zip(*outer, strict=True)
+        rows = np.concatenate([*inner, *away, *across]).astype(np.float64)
         rounded = rows.astype(np.float32)
     held = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(np.float32).tiny)
     np.copyto(rows, rounded, where=held)
-    return rows
+    half, end = len(rows) // 2, len(rows)
+    outside = (
+        (slice(half, end),) if lengths else (slice(half, half + half // 2), slice(-half // 2, end))
+    )
+    return Probes(rows, (slice(0, count), slice(0, half), *outside))
 
 
-def keeps_digits(found: Array, exact: Array, n_inner: int | None = None) -> bool:
+def _between(vectors: Array, share: float, *, even: bool) -> npt.NDArray[np.float64]:
+    """Return points on the way from each vector to the one before it."""
+    share = share if even else share * _UNEVEN
+    points: npt.NDArray[np.float64] = (1 - share) * vectors + share * np.roll(vectors, 1, axis=0)
+    return points
+
+
+def _further_out(
+    vectors: Array, lengths: Callable[[Array], Array] | None, stretch: float, number: int
+) -> tuple[Array, Array]:
+    """Return rows beyond each vector, seen from the middle and from another vector."""
+    with np.errstate(all="ignore"):
+        away = np.subtract(vectors, middle_of(vectors), dtype=np.float64)
+        if lengths is None:
+            away *= 2 * _UNEVEN * stretch
+            # Each feature from another vector, and of either sign: products with such rows cancel.
+            features = np.arange(vectors.shape[1])
+            places = np.arange(len(vectors))[:, np.newaxis] + (number + 1) * features
+            another = places % max(1, len(vectors))
+            signs = (features + 3 * number) * _GOLDEN % 1.0 < 0.5
+            signs = np.where(signs, -4 * _UNEVEN, 4 * _UNEVEN)
+            across = stretch * signs * vectors[another, features].astype(np.float64)
+        else:
+            # Along gaps that there are: to change all features of text at once would be unlike it.
+            across = np.subtract(vectors, np.roll(vectors, 1, axis=0), dtype=np.float64)
+            for steps, sign in ((away, 1.0), (across, -1.0)):
+                still = ~steps.any(axis=1)  # equal vectors
+                steps[still] = sign * np.where(vectors.any(), vectors[still], 1.0)
+                steps /= np.abs(steps).max(axis=1, initial=0.0, keepdims=True)
+                steps *= stretch / lengths(steps)[:, np.newaxis]
+        for steps in (away, across):
+            steps += vectors
+            # There is no number where a metric leaves a feature out.
+            held = np.abs(steps) <= np.finfo(np.float32).max
+            np.copyto(steps, vectors, where=~held)
+    return away, across
+
+
+def keeps_digits(found: Array, exact: Array, groups: Sequence[slice]) -> bool:
     """Return whether scores are near enough to the exact ones.
 
     Parameters
     ----------
     found, exact : ndarray of shape (n_rows, n_outputs)
-    n_inner : int, default=None
-        How many rows, from the first, are also judged by the largest score among themselves: rows
-        that are further out may have far larger ones. None is half, as of ``probes_of``.
+    groups : sequence of slice
+        Rows that are judged by the largest score among them: those that are further out may have
+        far larger ones.
     """
-    n_inner = len(exact) // 2 if n_inner is None else n_inner
     with np.errstate(invalid="ignore"):
         losses = np.abs(found - exact)
     return all(
-        losses[:count].max(initial=0.0)
-        <= SINGLE_PRECISION_LOSS * np.abs(exact[:count]).max(initial=0.0)
-        for count in (n_inner, len(exact))
+        losses[group].max(initial=0.0)
+        <= SINGLE_PRECISION_LOSS * np.abs(exact[group]).max(initial=0.0)
+        for group in groups
     )

@@ -36,11 +36,13 @@ class Checkpoint:
     def __init__(self, estimator: Any, rows: Rows, labels: Array, caps: Array) -> None:
         self._estimator, self._data = estimator, (rows, labels, caps)
         self._wanted = bool(estimator.warm_start)
-        self._last: dict[str, Any] | None = None  # packed after the last round that was finished
+        # Packed after the last round that was finished, those of a fit before included.
+        self._last: dict[str, Any] | None = None
 
     def found(self) -> dict[str, Any] | None:
         """Return the packed state to go on from, or None."""
-        return recall(self._estimator, *self._data) if self._wanted else None
+        self._last = recall(self._estimator, *self._data) if self._wanted else None
+        return self._last
 
     def keep(self, state: SolverState) -> None:
         """Remember the state after a round, for Ctrl-C in the next one."""
@@ -52,7 +54,8 @@ class Checkpoint:
         if not self._wanted or reason not in EARLY:
             return {}
         packed = self._last if reason == "interrupted" else state.pack()
-        assert packed is not None
+        if packed is None:  # Ctrl-C came before the first round was put away
+            return {}
         return {STATE: keep(self._estimator, fingerprint(*self._data), packed)}
 
 

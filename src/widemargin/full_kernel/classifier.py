@@ -7,16 +7,16 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from widemargin._system.parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._system.threads import one_blas_thread, thread_count
-from widemargin._system.warnings import warn_user
 from widemargin.estimation.checkpoints import Checkpoint, run_fit
+from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
+from widemargin.full_kernel.advice import warn_of_fit
 from widemargin.full_kernel.dual import DualClassifier, DualStream
-from widemargin.kernels import RBF, Kernel, Laplacian, Rows
+from widemargin.kernels import Kernel, Rows
 from widemargin.rows import rows_like
 from widemargin.solvers.duals.cutting_plane import CuttingPlane
 from widemargin.solvers.duals.full_gradient import FullGradient
@@ -37,12 +37,9 @@ SOLVERS: dict[str, type[DualSolver[Any]]] = {
 }
 
 _GAP_SHARE = 0.01  # of the objective, that the gap may be at the most where tol is None
-_PROBED_PATTERNS = 200
-_NOISY = 1e-3  # of the dual, that rounding of kernel values may change
-_NOISY_LOSSES = 3e-3  # of the primal, by losses that are there by rounding alone
-_INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no rounding error
 
 
+@with_shared_texts
 class KernelClassifier(DualClassifier):
     """Support vector machine of all classes at once, with any kernel; exact or online.
 
@@ -63,27 +60,7 @@ class KernelClassifier(DualClassifier):
     C : float, default=1.0
         Weight of the summed loss against the regulariser.
 
-    kernel : str, Kernel or callable, default="rbf"
-        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
-        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
-        returns the matrix of values. For "precomputed", X is the kernel matrix: square in ``fit``,
-        with a column for each training row in ``predict``. "sigmoid" is not positive semi-definite,
-        so that the problem has no single optimum, and the fit warns.
-
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
-        "auto" is 1 / n_features for all of them.
-
-    degree : int, default=3
-        Degree of the kernel "poly".
-
-    coef0 : float, default=0.0
-        Constant of the kernels "poly" and "sigmoid".
-
-    fit_intercept : bool, default=True
-        Whether each class has an intercept, regularised like the other coefficients: the kernel is
-        ``k + 1`` then. False is the machine of the papers.
+    |kernel| |gamma| |degree| |coef0| |fit_intercept|
 
     solver : {"larank", "full_gradient", "cutting_plane"} or solver, default="larank"
         How the problem is solved: by LaRank, which goes through the rows one by one; by exact
@@ -99,22 +76,13 @@ class KernelClassifier(DualClassifier):
         Duality gap at which a fit ends, as a share of the objective. None is a gap below C, and
         below a hundredth of the objective.
 
-    max_seconds : float or None, default=None
-        Time limit. A fit that runs into it keeps the machine it has, with a warning.
-
-    cache_size : float, default=200
-        Megabytes of kernel rows that are kept.
+    |max_seconds| |cache_size|
 
     budget : int or None, default=None
         Support patterns that ``partial_fit`` keeps at the most, so that a stream cannot make the
         machine grow without end.
 
-    budget_policy : {"drop", "merge"}, default="drop"
-        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
-        class.
-
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with ``sample_weight``.
+    |budget_policy| |class_weight|
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the coefficients of the fit before, of rows that are in X at the
@@ -126,41 +94,15 @@ class KernelClassifier(DualClassifier):
         Seed for the order of rows, and for draws among them. With a seed, results are the same to
         the bit.
 
-    n_jobs : int, default=None
-        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
-
-    verbose : int, default=0
-        Above 0, ``fit`` prints how far it has come: a line for each round, at most 20 a second.
+    |n_jobs| |verbose|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only where X has feature names that are all strings.
-    n_basis_ : int
-        Number of support patterns: rows that have coefficients.
+    |classes_| |n_features_in_| |feature_names_in_| |n_basis_|
     n_support_vectors_ : int
         Number of coefficients that are not zero.
-    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
-        The support patterns. For a precomputed kernel, their row numbers.
-    basis_indices_ : ndarray of shape (n_basis,)
-        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
-    support_ : ndarray of shape (n_basis,)
-        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
-        after ``partial_fit``.
-    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
-        The support patterns in the order of ``support_``; none for a precomputed kernel.
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support patterns of each class.
-    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
-        Coefficients beta; for two classes, those of the second less those of the first.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
-        Weights of the features; only with a linear kernel.
-    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
+    |basis_| |basis_indices_| |support_| |support_vectors_| |n_support_| |dual_coef_| |coef_|
+    |intercept_|
     objective_ : float
         The primal objective; infinite where nobody computed it, see ``gap_``.
     dual_objective_ : float
@@ -169,10 +111,7 @@ class KernelClassifier(DualClassifier):
         The difference: how far the objective is from the best at the most. It takes kernel values
         of all rows with all support patterns, so that a fit with a number of ``epochs`` leaves it
         out (infinite), unless the solver is ``LaRank(certify=True)``.
-    n_kernel_evaluations_ : int
-        Kernel values that were computed.
-    n_iter_ : int
-        Passes over the rows that were begun.
+    |n_kernel_evaluations_| |n_iter_|
     stop_reason_ : str
         Why the fit ended: "tol", "epochs", "max_seconds", "callback", "interrupted", "stuck" (no
         step improves the machine, with a warning), or "partial_fit".
@@ -181,11 +120,7 @@ class KernelClassifier(DualClassifier):
         ``kernel_evaluations``, ``arg_max`` (searches for the worst class), ``support_vectors``,
         ``support_patterns``. Where Ctrl-C ended the fit, the estimator is as it was before, but for
         an entry ``last_good`` here: a fitted copy.
-    model_ : KernelExpansion
-        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
-        read from it; to change them, put another one in its place.
-    readout_ : Readout
-        How its scores become classes, and probabilities where there are any.
+    |model_| |readout_|
 
     See Also
     --------
@@ -309,7 +244,7 @@ class KernelClassifier(DualClassifier):
             state = self._begin_fit(problem, checkpoint, previous)
             told = FitProgress(self, None, X, y, sample_weight)
             attributes = run_fit(self, self._solver(), problem, state, checkpoint, told, standing)
-        self._warn_of(state.machine, attributes, rows)
+        warn_of_fit(self, state.machine, attributes, rows, self._gap_limit)
         self.__dict__.pop("_state", None)
         self.__dict__.update(attributes)
         return self
@@ -367,60 +302,6 @@ class KernelClassifier(DualClassifier):
                 name: np.asarray([value]) for name, value in {"seconds": 0.0, **entries}.items()
             },
         }
-
-    def _warn_of(self, machine: DualMachine, attributes: dict[str, Any], rows: Rows) -> None:
-        reason, gap = attributes["stop_reason_"], attributes["gap_"]
-        lowest = _lowest_eigenvalue(machine, rows, attributes["basis_indices_"])
-        if lowest < -_INDEFINITE:
-            warn_user(
-                "The kernel is not positive semi-definite: among the support patterns its matrix "
-                f"has an eigenvalue of {lowest:.2g} times the largest. The machine is a point that "
-                "no step improves, which need not be the best one, and gap_ bounds nothing.",
-                UserWarning,
-            )
-        noise = _rounding_noise(machine.kernel, rows, attributes)
-        of_losses = _rounding_of_losses(machine, rows, attributes)
-        primal = attributes["objective_"]
-        is_noisy = noise > _NOISY * abs(attributes["dual_objective_"])
-        limit = min(_NOISY_LOSSES * primal, self._gap_limit(primal))
-        if is_noisy or (gap < np.inf and of_losses > limit):
-            noise += of_losses
-            warn_user(
-                "Kernel values are of single precision, and here so large that rounding alone may "
-                f"change the objective by about {noise:.2g}, so that gap_ says too little. Scale "
-                "the features, for example by sklearn.preprocessing.StandardScaler, or lower C.",
-                ConvergenceWarning,
-            )
-        if attributes["model_"].n_basis == 0:
-            warn_user(
-                "The machine has no support pattern: all scores are zero. Lower tau, or check "
-                "the weights.",
-                ConvergenceWarning,
-            )
-        reached = (
-            "and the duality gap was not computed"
-            if gap == np.inf
-            else f"at a duality gap of {gap:.3g}"
-        )
-        if reason == "max_seconds":
-            warn_user(
-                f"The fit was ended by max_seconds={self.max_seconds:g}, {reached}. The machine "
-                "is the one it had come to.",
-                ConvergenceWarning,
-            )
-        elif reason == "epochs" and not self._is_online():
-            warn_user(
-                f"The fit ended after epochs={self.epochs}, {reached}. Raise epochs, or leave it "
-                "at None.",
-                ConvergenceWarning,
-            )
-        elif reason == "stuck" and lowest >= -_INDEFINITE:
-            limit = self._gap_limit(attributes["objective_"])
-            warn_user(
-                f"The fit ended {reached}, where {limit:.3g} was asked for: no step gains "
-                "anything that rounding does not undo. Raise tol, lower C, or scale the features.",
-                ConvergenceWarning,
-            )
 
     def _is_online(self) -> bool:
         return isinstance(self.solver, LaRank) or self.solver == LaRank.name
@@ -533,39 +414,3 @@ class KernelClassifier(DualClassifier):
         bounded = own if self.loss == "crammer_singer" else -coef.min(axis=1, initial=0.0)
         most = np.where(own > 0, caps / np.maximum(bounded, np.finfo(np.float64).tiny), 0.0)
         return np.asarray(np.minimum(1.0, most)[:, np.newaxis] * coef)
-
-
-def _rounding_noise(kernel: Kernel, rows: Rows, attributes: dict[str, Any]) -> float:
-    """Return about how much the objective owes to kernel values that are rounded."""
-    if isinstance(kernel, (RBF, Laplacian)) or attributes["model_"].n_basis == 0:
-        return 0.0  # values of 1 at the most
-    magnitude = kernel.magnitude(rows)[attributes["basis_indices_"]]
-    squares = np.square(attributes["_patterns"]["coef"]).sum(axis=1)
-    # Errors of either sign, evenly spread over half a unit in the last place.
-    return float(0.3 * np.finfo(np.float32).eps * (magnitude @ squares))
-
-
-def _rounding_of_losses(machine: DualMachine, rows: Rows, attributes: dict[str, Any]) -> float:
-    """Return about how much the losses owe to kernel values that are rounded.
-
-    A score is off by half a unit in the last place of its terms, of either sign; rows that are near
-    their margin then have losses that are not there, each counted by its cap.
-    """
-    if len(attributes["basis_indices_"]) == 0:
-        return 0.0
-    patterns = attributes["_patterns"]
-    diagonal = np.abs(machine.kernel.diagonal(rows)[attributes["basis_indices_"]])
-    terms = np.sqrt((np.square(patterns["coef"]) * diagonal[:, np.newaxis]).sum(axis=0).max())
-    reach = float(patterns["caps"] @ np.sqrt(diagonal))
-    return float(0.3 * np.finfo(np.float32).eps * reach * terms)
-
-
-def _lowest_eigenvalue(machine: DualMachine, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
-    """Return the lowest eigenvalue of the kernel matrix of some rows, relative to the largest."""
-    kernel = machine.kernel
-    if kernel.is_positive or len(indices) == 0:
-        return 0.0
-    some = indices[:: max(1, len(indices) // _PROBED_PATTERNS)][:_PROBED_PATTERNS]
-    values = kernel.block(rows[some], kernel.select(rows, some)).astype(np.float64)
-    each = np.linalg.eigvalsh((values + values.T) / 2 + machine.offset)
-    return float(each[0] / max(abs(each[-1]), abs(each[0]), np.finfo(np.float64).tiny))

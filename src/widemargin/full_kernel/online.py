@@ -17,6 +17,7 @@ from widemargin._system.parameters import check_flag, check_integer, check_real
 from widemargin._system.threads import one_blas_thread, thread_count
 from widemargin._system.warnings import warn_user
 from widemargin.estimation.checkpoints import Checkpoint, run_fit
+from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.full_kernel.dual import DualClassifier, DualStream
 from widemargin.kernels import Kernel, Rows
@@ -180,6 +181,7 @@ def _counts(machine: DualMachine, learner: Any) -> dict[str, int]:
     }
 
 
+@with_shared_texts
 class KernelPerceptron(_OnlineClassifier):
     """Kernel perceptron of all classes, averaged.
 
@@ -192,104 +194,17 @@ class KernelPerceptron(_OnlineClassifier):
         Whether the coefficients that predict are the mean over all rows seen, which generalises
         better than the last ones. Once a ``budget`` is full they are the last ones, as it forgets.
 
-    kernel : str, Kernel or callable, default="rbf"
-        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
-        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
-        returns the matrix of values.
-
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
-        "auto" is 1 / n_features for all of them.
-
-    degree : int, default=3
-        Degree of the kernel "poly".
-
-    coef0 : float, default=0.0
-        Constant of the kernels "poly" and "sigmoid".
-
-    fit_intercept : bool, default=True
-        Whether each class has an intercept, regularised like the other coefficients: the kernel is
-        ``k + 1`` then. False is the machine of the papers.
-
-    epochs : int, default=1
-        Passes of ``fit`` over the rows.
-
-    shuffle : bool, default=True
-        Whether ``fit`` takes the rows in random order.
-
-    max_seconds : float or None, default=None
-        Time limit. A fit that runs into it keeps the machine it has, with a warning.
-
-    cache_size : float, default=200
-        Megabytes of kernel rows that are kept.
-
-    budget : int or None, default=None
-        Support patterns that are kept at the most.
-
-    budget_policy : {"drop", "merge"}, default="drop"
-        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
-        class.
-
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with ``sample_weight``.
-
-    warm_start : bool, default=False
-        Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
-        it was, to the bit, if the next one has the same rows and parameters; any other begins anew.
-
-    random_state : int, RandomState instance or None, default=None
-        Seed for the order of rows.
-
-    n_jobs : int, default=None
-        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
-
-    verbose : int, default=0
-        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+    |kernel| |gamma| |degree| |coef0| |fit_intercept| |epochs| |shuffle| |max_seconds|
+    |cache_size| |budget| |budget_policy| |class_weight| |warm_start| |random_state| |n_jobs|
+    |verbose|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only where X has feature names that are all strings.
-    n_basis_ : int
-        Number of support patterns.
-    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
-        The support patterns. For a precomputed kernel, their row numbers.
-    basis_indices_ : ndarray of shape (n_basis,)
-        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
-    support_ : ndarray of shape (n_basis,)
-        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
-        after ``partial_fit``.
-    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
-        The support patterns in the order of ``support_``; none for a precomputed kernel.
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support patterns of each class.
-    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
-        Coefficients.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
-        Weights of the features; only with a linear kernel.
-    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
+    |classes_| |n_features_in_| |feature_names_in_| |n_basis_| |basis_| |basis_indices_|
+    |support_| |support_vectors_| |n_support_| |dual_coef_| |coef_| |intercept_|
     n_mistakes_ : int
         Rows that were wrong when they came.
-    n_kernel_evaluations_ : int
-        Kernel values that were computed.
-    n_iter_ : int
-        Passes over the rows that were begun.
-    stop_reason_ : str
-        Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
-    history_ : dict of ndarray
-        After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
-        ``support_vectors``, ``support_patterns``.
-    model_ : KernelExpansion
-        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
-        read from it; to change them, put another one in its place.
-    readout_ : Readout
-        How its scores become classes, and probabilities where there are any.
+    |n_kernel_evaluations_| |n_iter_| |stop_reason_| |history_| |model_| |readout_|
 
     References
     ----------
@@ -367,6 +282,7 @@ class KernelPerceptron(_OnlineClassifier):
         super()._check_parameters()
 
 
+@with_shared_texts
 class KernelMIRA(_OnlineClassifier):
     """MIRA, the margin infused relaxed algorithm, with a kernel.
 
@@ -383,104 +299,17 @@ class KernelMIRA(_OnlineClassifier):
         By how much the right class is to be ahead. As small as it may be, it must be positive: all
         scores begin at zero, and would stay there.
 
-    kernel : str, Kernel or callable, default="rbf"
-        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
-        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
-        returns the matrix of values.
-
-    gamma : {"scale", "auto"} or float, default="scale"
-        Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-        1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
-        "auto" is 1 / n_features for all of them.
-
-    degree : int, default=3
-        Degree of the kernel "poly".
-
-    coef0 : float, default=0.0
-        Constant of the kernels "poly" and "sigmoid".
-
-    fit_intercept : bool, default=True
-        Whether each class has an intercept, regularised like the other coefficients: the kernel is
-        ``k + 1`` then. False is the machine of the papers.
-
-    epochs : int, default=1
-        Passes of ``fit`` over the rows.
-
-    shuffle : bool, default=True
-        Whether ``fit`` takes the rows in random order.
-
-    max_seconds : float or None, default=None
-        Time limit. A fit that runs into it keeps the machine it has, with a warning.
-
-    cache_size : float, default=200
-        Megabytes of kernel rows that are kept.
-
-    budget : int or None, default=None
-        Support patterns that are kept at the most.
-
-    budget_policy : {"drop", "merge"}, default="drop"
-        What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
-        class.
-
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with ``sample_weight``.
-
-    warm_start : bool, default=False
-        Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
-        it was, to the bit, if the next one has the same rows and parameters; any other begins anew.
-
-    random_state : int, RandomState instance or None, default=None
-        Seed for the order of rows.
-
-    n_jobs : int, default=None
-        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
-
-    verbose : int, default=0
-        Above 0, ``fit`` prints how far it has come: a line for each pass, at most 20 a second.
+    |kernel| |gamma| |degree| |coef0| |fit_intercept| |epochs| |shuffle| |max_seconds|
+    |cache_size| |budget| |budget_policy| |class_weight| |warm_start| |random_state| |n_jobs|
+    |verbose|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only where X has feature names that are all strings.
-    n_basis_ : int
-        Number of support patterns.
-    basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
-        The support patterns. For a precomputed kernel, their row numbers.
-    basis_indices_ : ndarray of shape (n_basis,)
-        Their row numbers in X; -1 for patterns that came by ``partial_fit``.
-    support_ : ndarray of shape (n_basis,)
-        Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not
-        after ``partial_fit``.
-    support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
-        The support patterns in the order of ``support_``; none for a precomputed kernel.
-    n_support_ : ndarray of shape (n_classes,)
-        Number of support patterns of each class.
-    dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
-        Coefficients.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
-        Weights of the features; only with a linear kernel.
-    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
-        Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
+    |classes_| |n_features_in_| |feature_names_in_| |n_basis_| |basis_| |basis_indices_|
+    |support_| |support_vectors_| |n_support_| |dual_coef_| |coef_| |intercept_|
     n_mistakes_ : int
         Rows that were wrong, or short of the margin, when they came.
-    n_kernel_evaluations_ : int
-        Kernel values that were computed.
-    n_iter_ : int
-        Passes over the rows that were begun.
-    stop_reason_ : str
-        Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
-    history_ : dict of ndarray
-        After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
-        ``support_vectors``, ``support_patterns``.
-    model_ : KernelExpansion
-        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
-        read from it; to change them, put another one in its place.
-    readout_ : Readout
-        How its scores become classes, and probabilities where there are any.
+    |n_kernel_evaluations_| |n_iter_| |stop_reason_| |history_| |model_| |readout_|
 
     References
     ----------

@@ -33,14 +33,13 @@ from widemargin.basis import BasisColumns
 from widemargin.candidates import Candidates, choose_jointly
 from widemargin.objectives import BasisObjective
 from widemargin.row_blocks import Derivatives, OpenRows, Scores
-from widemargin.solvers.newton import JointNewton
+from widemargin.solvers.newton import MOST_EXCESS, JointNewton
 from widemargin.solvers.progress import Progress, Solver, SolverState, pack_random, unpack_random
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _MORE_CANDIDATES = 8  # for each vector of a round after the first
 _ROUGH_FORCING = 0.25  # for solves that the next round makes stale
-_MOST_EXCESS = 1e-2  # share of the objective that the last solve may leave to gain
 _ENDS = ("max_basis", "tol", "exhausted")  # after which there is nothing more to do
 _MOVING = ("coefficients", "reference", "stages", "n_iter", "converged", "excess")
 
@@ -269,7 +268,7 @@ class GreedyNewton(Solver[GreedyState]):
         started = time.perf_counter()
         precise = problem.refined()
         ended = replace(state, scores=precise.scores(state.coefficients))
-        newton = JointNewton(self.gradient_tol, max_iter=self.max_iter, excess=_MOST_EXCESS)
+        newton = JointNewton(self.gradient_tol, max_iter=self.max_iter, excess=MOST_EXCESS)
         entries = self._solve(precise, ended, newton)
         entries["seconds"] = state.history["seconds"][-1] + time.perf_counter() - started
         ended.stages = [*state.stages[:-1], ended.coefficients]

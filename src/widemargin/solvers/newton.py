@@ -28,6 +28,9 @@ from widemargin.row_blocks import Derivatives, Scores
 
 Array: TypeAlias = npt.NDArray[Any]
 
+#: Share of the objective that the last solve of a fit may leave to gain.
+MOST_EXCESS = 1e-2
+
 _LEAST_PROGRESS = 1e-14  # relative decrease below which rounding error is all that moves
 
 

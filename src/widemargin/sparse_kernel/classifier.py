@@ -11,26 +11,21 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin._system.parameters import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-)
+from widemargin._system.parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._system.threads import one_blas_thread, thread_count
 from widemargin._system.warnings import warn_user
+from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, Interrupted, all_or_nothing
 from widemargin.estimation.kernel_parameters import KernelMachine
 from widemargin.estimation.resuming import STATE, fingerprint, keep, recall
 from widemargin.estimation.targets import ClassTargets, TrainingRows
-from widemargin.kernels import (
-    Kernel,
-)
+from widemargin.kernels import Kernel
 from widemargin.losses import CLASS_LOSSES, Loss
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Link, Readout, two_as_one
-from widemargin.solvers.greedy import GreedyNewton, GreedyState
+from widemargin.solvers.greedy import GreedyNewton
 from widemargin.solvers.progress import Progress
+from widemargin.sparse_kernel.advice import warn_of_cap, warn_of_growth
 from widemargin.sparse_kernel.grown import (
     GreedyFit,
     Grown,
@@ -57,6 +52,7 @@ def _stop_reason(reasons: list[str]) -> str:
     return "max_seconds" if "max_seconds" in reasons else reasons[-1]
 
 
+@with_shared_texts
 class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMachine):
     """Kernel classifier with a cap on the number of basis vectors.
 
@@ -100,11 +96,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         1 / n_features for all of them. A learned basis begins with it, on standardised features
         unless its metric is "none"; "scale" then is 8 / mean squared distance of rows and vectors.
 
-    degree : int, default=3
-        Degree of the kernel "poly".
-
-    coef0 : float, default=0.0
-        Constant of the kernels "poly" and "sigmoid".
+    |degree| |coef0|
 
     basis : {"shared", "per_class", "learned"}, ChosenBasis or LearnedBasis, default="shared"
         How vectors are found. "shared", ``ChosenBasis()``: one set of training rows for all
@@ -131,8 +123,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         Time limit, looked at after each round; the last solve comes after it. A fit that runs into
         it keeps the machine it has, with a warning.
 
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with ``sample_weight``.
+    |class_weight|
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the vectors and coefficients of the fit before (a learned basis:
@@ -146,20 +137,11 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         Seed for the draws of candidates; of a learned basis, for where vectors begin, rows that
         are held out and the order of batches. With a seed, results are the same to the bit.
 
-    n_jobs : int, default=None
-        Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
-
-    verbose : int, default=0
-        Above 0, ``fit`` prints how far it has come: a line for each round, at most 20 a second.
+    |n_jobs| |verbose|
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only where X has feature names that are all strings.
+    |classes_| |n_features_in_| |feature_names_in_|
     n_basis_ : int
         Number of different basis vectors.
     basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
@@ -169,8 +151,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         other data.
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients of the expansion.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
-        Weights of the features; only with a linear kernel.
+    |coef_|
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts.
     objective_ : float
@@ -189,11 +170,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         "max_seconds" if that ended any of them. Why a learned basis moved no more: "max_iter" (its
         own), "tol", "early_stopping", "callback", "max_seconds", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
-    model_ : KernelExpansion
-        What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are
-        read from it; to change them, put another one in its place.
-    readout_ : Readout
-        How its scores become classes, and probabilities where there are any.
+    |model_| |readout_|
 
     See Also
     --------
@@ -294,14 +271,8 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         previous = self._previous_fit()
         training = self._validate_training_data(X, y, sample_weight)
         self._check_same_problem(previous)
-        n_rows = np.count_nonzero(training.caps)
-        if previous is None and self.max_basis > n_rows:
-            warn_user(
-                f"max_basis={self.max_basis} is more than the {n_rows} rows to learn from, so that "
-                "the machine may keep them all: there are never more vectors than rows. Lower "
-                "max_basis for a machine that is smaller than its data.",
-                UserWarning,
-            )
+        if previous is None:
+            warn_of_cap(self.max_basis, int(np.count_nonzero(training.caps)))
         rng = check_random_state(self.random_state)
         data = (X, y, sample_weight)  # for callbacks that score
         with one_blas_thread():
@@ -364,7 +335,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
             return keep(self, fingerprint(rows, labels, caps), packed)
 
         try:
-            grown = fit.run(self._watched(fit, kernel, progress), self._check_grown)
+            grown = fit.run(self._watched(fit, kernel, progress), partial(warn_of_growth, settings))
         except KeyboardInterrupt as stop:
             if not (self.warm_start and fit.has_begun):
                 raise
@@ -406,22 +377,6 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
             )
 
         return watch
-
-    def _warn_not_converged(self, gradient: float, excess: float = 0.0) -> None:
-        wanted = self._basis().gradient_tol
-        if gradient > wanted:
-            what = (
-                f"at a relative gradient of {gradient:.1e} where gradient_tol={wanted:.1e} was "
-                "asked for. Raise max_iter or the gradient_tol of the basis, lower C, check the "
-                "scale of X, or pass float64 data."
-            )
-        else:
-            what = (
-                f"where about {100 * min(excess, 1.0):.2g} % of the objective could still be "
-                "gained, as it does where kernel values are very large. Scale X, lower gamma, "
-                "degree or C, or raise max_iter."
-            )
-        warn_user(f"The last solve stopped {what}", ConvergenceWarning)
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield the scores at each size on the way, from the first round to the end.
@@ -494,25 +449,6 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMa
         alone = range(n_classes) if n_classes > 2 else range(1, 2)
         signed = loss.one_against_rest()
         return [Problem(signed, targets.encode_against_rest(signed, number), 1) for number in alone]
-
-    def _check_grown(self, growth: Growth, ended: GreedyState) -> None:
-        """Warn of a machine that is not as it should be."""
-        basis = growth.objective.basis
-        if not ended.converged:
-            self._warn_not_converged(ended.history["gradient"][-1], ended.excess)
-        if basis.takes_no_row:
-            warn_user(
-                "No row of X can be a basis vector: all of them have a kernel value of zero with "
-                "themselves. So only the frequencies of the classes could be learned. Take a "
-                "positive semi-definite kernel, and check X.",
-                UserWarning,
-            )
-        elif basis.sees_one_row:
-            warn_user(
-                "The kernel sees all rows of X as equal, so that only the frequencies of the "
-                "classes could be learned. Check X, its scale, and gamma.",
-                UserWarning,
-            )
 
     def _fitted_attributes(self, kernel: Kernel, grown: list[Grown]) -> dict[str, Any]:
         """Return the attributes of an estimator that consists of these machines."""

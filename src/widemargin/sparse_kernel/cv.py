@@ -26,6 +26,7 @@ from widemargin._system.parameters import (
 )
 from widemargin._system.warnings import warn_user
 from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.estimation.splits import make_splits
 from widemargin.estimation.targets import TrainingRows
@@ -48,6 +49,7 @@ _MOST_VECTORS = 256  # of "auto"
 _GROWTHS = 2  # of "auto" sizes without a better score after which they end
 
 
+@with_shared_texts
 class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
     """Small kernel classifier that chooses its size and settings by cross-validation.
 
@@ -100,8 +102,7 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine): 
     fit_intercept : bool, default=True
         Whether each class has an intercept.
 
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with ``sample_weight``.
+    |class_weight|
 
     random_state : int, RandomState instance or None, default=None
         Seed for splits, draws of rows, and fits. With a seed, results are the same to the bit.
@@ -134,16 +135,10 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine): 
     best_estimator_ : SparseKernelClassifier
         The machine that was fitted to all rows. It is put together whenever it is asked for. A
         clone of it that is fitted to the same rows is the same machine to the bit.
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only where X has feature names that are all strings.
+    |classes_| |n_features_in_| |feature_names_in_|
     model_ : KernelExpansion
         What predicts.
-    readout_ : Readout
-        How its scores become classes, and probabilities where there are any.
+    |readout_|
     n_basis_, basis_, basis_indices_, dual_coef_, intercept_, objective_, n_iter_, history_, \
 stop_reason_ :
         Those of ``best_estimator_``.

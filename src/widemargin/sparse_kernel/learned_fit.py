@@ -18,6 +18,7 @@ from widemargin.estimation.targets import TrainingRows
 from widemargin.kernels import RBF, AdaptiveRBF, Kernel
 from widemargin.models import KernelExpansion
 from widemargin.solvers.progress import Progress
+from widemargin.sparse_kernel.advice import warn_not_converged
 from widemargin.sparse_kernel.learned import (
     Learned,
     Learning,
@@ -153,7 +154,7 @@ class LearnsBasis:
                 ConvergenceWarning,
             )
         if not learned.point.converged:
-            self._warn_not_converged(learned.point.gradient)
+            warn_not_converged(self._basis(), learned.point.gradient, learned.point.excess)
 
 
 def _standing(learned: Learned) -> str:

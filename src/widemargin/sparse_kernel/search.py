@@ -7,6 +7,7 @@ size. :func:`fewest_within_one_standard_error` then chooses.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils import check_random_state
 
 from widemargin.estimation.named_kernels import as_kernel
@@ -41,11 +42,11 @@ MOST_SCREENS = 8
 _SCREEN_ROWS = 3000  # that C and width are chosen by, where there are more
 _SCREEN_SPLITS = 2  # that are used then
 _SEARCH_ROWS = 20_000  # that sizes are chosen by, and that scores are of, where there are more
-_MOVES = (
-    20  # of a learned basis in the search, at the most: more of them change scores, not their order
-)
+_MOVES = 20  # of a learned basis in the search, at the most: more change scores, not their order
 _START = (10.0, 1.0)  # C and width
 _C_RANGE, _WIDTH_RANGE = (1e-3, 1e4), (1 / 8, 8.0)
+
+_pool_of: int | None = None  # the process that has begun to search by several
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ class Search:
                 test = _some(test, self.y, _SEARCH_ROWS, self.seed)
                 tasks.append((machine, candidate, train, test))
         results = iter(
-            Parallel(n_jobs=self.n_jobs)(
+            Parallel(n_jobs=_usable_jobs(self.n_jobs))(
                 delayed(_fit_and_score)(
                     machine,
                     candidate,
@@ -235,6 +236,19 @@ class Search:
     def _part(self, places: Places) -> Data:
         weights = None if self.weights is None else self.weights[places]
         return self.rows[places], self.y[places], weights
+
+
+def _usable_jobs(n_jobs: int | None) -> int | None:
+    """Return how many processes a search may have.
+
+    The pool of joblib does not survive a fork: a child that inherits one would wait for it for
+    ever, and so searches alone.
+    """
+    global _pool_of
+    if effective_n_jobs(n_jobs) == 1:
+        return n_jobs
+    _pool_of = _pool_of or os.getpid()
+    return n_jobs if _pool_of == os.getpid() else 1
 
 
 def _some(places: Places, y: Array, most: int, seed: int) -> Places:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._system.precision import middle_of
+from widemargin._system.precision import Probes, middle_of
 from widemargin.export._widths import scale_before
 from widemargin.kernels import AdaptiveRBF, Rows
 from widemargin.models import KernelExpansion, Model
@@ -52,7 +52,7 @@ class MappedExpansion(Model):
         seen = (_dense(rows) - self.origin) @ self.map
         return self.mapped.scores(seen, n_threads, dtype=dtype, check=check)
 
-    def probes(self) -> npt.NDArray[np.float64]:
+    def probes(self) -> Probes:
         """Return rows on which to measure what single precision loses."""
         return self.source.probes()
 

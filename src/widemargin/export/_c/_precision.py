@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin._system.precision import keeps_digits
+from widemargin._system.precision import Probes, keeps_digits
 from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import (
@@ -64,17 +64,16 @@ def least_precision(model: Any, form: Form, rows: Rows | None) -> Precision:
     """
     if rows is None and form in ("linear", "precomputed"):
         return MIXED  # nothing is known of the rows, so that nothing is risked
-    sample = _sample(model, rows)
+    sample, groups = _sample(model, rows)
     exact = model.scores(sample)
-    n_inner = None if rows is None else len(sample)
     try:
         single = rounded(model, SINGLE)
     except ValueError:  # numbers beyond single precision
         return DOUBLE
-    if keeps_digits(_single_scores(single, form, sample), exact, n_inner):
+    if keeps_digits(_single_scores(single, form, sample), exact, groups):
         return SINGLE
     mixed = rounded(model, MIXED)
-    if keeps_digits(mixed.scores(sample), exact, n_inner):
+    if keeps_digits(mixed.scores(sample), exact, groups):
         return MIXED
     return DOUBLE
 
@@ -83,10 +82,9 @@ def least_sums(model: Any, form: Form, rows: Rows | None) -> str:
     """Return the least precision of sums, for a model whose numbers are what they are."""
     if rows is None and form in ("linear", "precomputed"):
         return "float64"
-    sample = _sample(model, rows)
+    sample, groups = _sample(model, rows)
     exact = model.scores(sample)
-    n_inner = None if rows is None else len(sample)
-    enough = keeps_digits(_single_scores(model, form, sample), exact, n_inner)
+    enough = keeps_digits(_single_scores(model, form, sample), exact, groups)
     return "float32" if enough else "float64"
 
 
@@ -186,13 +184,15 @@ def as_sparse(rows: Rows) -> Rows:
     return rows
 
 
-def _sample(model: Any, rows: Rows | None) -> Array:
+def _sample(model: Any, rows: Rows | None) -> Probes:
     """Return some rows that single precision holds exactly."""
     if rows is None:
-        return np.asarray(model.probes(), dtype=np.float64)
+        probes: Probes = model.probes()
+        return probes
     places = np.linspace(0, rows.shape[0] - 1, min(_SAMPLE_ROWS, rows.shape[0])).astype(np.intp)
     some = as_dense(rows[np.unique(places)])
-    return np.ascontiguousarray(some.astype(np.float32).astype(np.float64))
+    some = np.ascontiguousarray(some.astype(np.float32).astype(np.float64))
+    return Probes(some, (slice(None),))
 
 
 def _single_scores(model: Any, form: Form, rows: Array) -> Array:

@@ -257,6 +257,13 @@ class DualMachine:
         self.set.find(ids, slots)
         return slots
 
+    def scores_of(self, slots: npt.NDArray[np.int64]) -> Array:
+        """Return the scores of rows that are held, as their gradients have them."""
+        packed = self.set.snapshot()
+        scores: Array = -packed["gradients"][:, slots].T
+        scores[np.arange(len(slots)), packed["labels"][slots]] += self.margin
+        return scores
+
     def restore(
         self, rows: npt.NDArray[np.int64], coef: Array, earlier: Array | None = None
     ) -> None:

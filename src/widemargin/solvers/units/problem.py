@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
-from widemargin.solvers.newton import JointNewton, NewtonResult
+from widemargin.solvers.newton import MOST_EXCESS, JointNewton, NewtonResult
 from widemargin.solvers.progress import Solver, SolverState
 from widemargin.solvers.units.values import (
     UnitColumns,
@@ -50,6 +50,8 @@ class LearnedPoint:
     n_iter : int
         Newton steps that made it.
     converged : bool
+    excess : float
+        Share of the objective that could still be gained, where that was asked for.
     """
 
     units: Units
@@ -58,6 +60,7 @@ class LearnedPoint:
     gradient: float
     n_iter: int = 0
     converged: bool = True
+    excess: float = 0.0
 
     @classmethod
     def of(cls, units: Units, result: NewtonResult) -> Self:
@@ -69,6 +72,7 @@ class LearnedPoint:
             result.relative_gradient,
             result.n_iter,
             result.converged,
+            result.excess,
         )
 
     def pack(self) -> dict[str, Any]:
@@ -315,7 +319,7 @@ class UnitSolver(Solver[State]):
 
     def last_newton(self) -> JointNewton:
         """Return the solver of coefficients that are to be kept."""
-        return JointNewton(self.gradient_tol, max_iter=self.newton_steps)
+        return JointNewton(self.gradient_tol, max_iter=self.newton_steps, excess=MOST_EXCESS)
 
     def finish(self, problem: LearnedProblem, state: State) -> LearnedPoint:
         """Return the machine that is kept: the best on held-out rows, or else the last."""

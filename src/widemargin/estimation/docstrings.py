@@ -1,0 +1,153 @@
+"""What the documentation of several estimators says in the same words.
+
+Where a line of a class docstring is ``|name| |name|``, :func:`with_shared_texts` puts the entries
+of these names in its place: parameters or fitted attributes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+_NAMES = re.compile(r"^\|\w+\|(?: \|\w+\|)*$", re.MULTILINE)
+
+PARAMETERS = """
+kernel : str, Kernel or callable, default="rbf"
+    A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say; an
+    object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that returns the matrix
+    of values. For "precomputed", X is the kernel matrix: square in ``fit``, with a column for each
+    training row in ``predict``. "sigmoid" is not positive semi-definite, so that the problem has
+    no single optimum, and the fit of an exact machine warns.
+
+gamma : {"scale", "auto"} or float, default="scale"
+    Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
+    1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+    "auto" is 1 / n_features for all of them.
+
+degree : int, default=3
+    Degree of the kernel "poly".
+
+coef0 : float, default=0.0
+    Constant of the kernels "poly" and "sigmoid".
+
+fit_intercept : bool, default=True
+    Whether each class has an intercept, regularised like the other coefficients: the kernel is
+    ``k + 1`` then. False is the machine of the papers.
+
+epochs : int, default=1
+    Passes of ``fit`` over the rows.
+
+shuffle : bool, default=True
+    Whether ``fit`` takes the rows in random order.
+
+max_seconds : float or None, default=None
+    Time limit. A fit that runs into it keeps the machine it has, with a warning.
+
+cache_size : float, default=200
+    Megabytes of kernel rows that are kept.
+
+budget : int or None, default=None
+    Support patterns that are kept at the most, so that a stream cannot make the machine grow
+    without end.
+
+budget_policy : {"drop", "merge"}, default="drop"
+    What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
+    class.
+
+class_weight : dict or "balanced", default=None
+    Weights of the classes, multiplied with ``sample_weight``.
+
+warm_start : bool, default=False
+    Whether a ``fit`` that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where it
+    was, to the bit, if the next one has the same rows and parameters; any other begins anew.
+
+random_state : int, RandomState instance or None, default=None
+    Seed for the order of rows.
+
+n_jobs : int, default=None
+    Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
+
+verbose : int, default=0
+    Above 0, ``fit`` prints how far it has come: a line for each round, at most 20 a second.
+"""
+
+ATTRIBUTES = """
+classes_ : ndarray of shape (n_classes,)
+    The class labels.
+
+n_features_in_ : int
+    Number of features.
+
+feature_names_in_ : ndarray of shape (n_features,)
+    Only where X has feature names that are all strings.
+
+n_basis_ : int
+    Number of support patterns: rows that have coefficients.
+
+basis_ : ndarray or CSR matrix of shape (n_basis, n_features)
+    The support patterns. For a precomputed kernel, their row numbers.
+
+basis_indices_ : ndarray of shape (n_basis,)
+    Their row numbers in X; -1 for patterns that came by ``partial_fit``.
+
+support_ : ndarray of shape (n_basis,)
+    Row numbers of the support patterns, class by class as in :class:`sklearn.svm.SVC`; not after
+    ``partial_fit``.
+
+support_vectors_ : ndarray or CSR matrix of shape (n_basis, n_features)
+    The support patterns in the order of ``support_``; none for a precomputed kernel.
+
+n_support_ : ndarray of shape (n_classes,)
+    Number of support patterns of each class.
+
+dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
+    Coefficients of the expansion; for two classes, those of the second less those of the first.
+
+coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+    Weights of the features; only with a linear kernel.
+
+intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+    Intercepts: the sums of the coefficients; zeros without ``fit_intercept``.
+
+n_kernel_evaluations_ : int
+    Kernel values that were computed.
+
+n_iter_ : int
+    Passes over the rows that were begun.
+
+stop_reason_ : str
+    Why the fit ended: "epochs", "max_seconds", "callback", "interrupted" or "partial_fit".
+
+history_ : dict of ndarray
+    After each pass: ``epoch``, ``rows_seen``, ``mistakes``, ``kernel_evaluations``,
+    ``support_vectors``, ``support_patterns``.
+
+model_ : KernelExpansion
+    What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are read
+    from it; to change them, put another one in its place.
+
+readout_ : Readout
+    How its scores become classes, and probabilities where there are any.
+"""
+
+
+def _entries(text: str) -> dict[str, str]:
+    """Return entries by the name that each begins with."""
+    return {entry.partition(" :")[0]: entry for entry in text.strip().split("\n\n")}
+
+
+_ENTRIES = {**_entries(PARAMETERS), **_entries(ATTRIBUTES)}
+
+
+def with_shared_texts(documented: Class) -> Class:
+    """Put shared entries where the docstring of a class names them; a class decorator."""
+
+    def entries(line: re.Match[str]) -> str:
+        return "\n\n".join(_ENTRIES[name.strip("|")] for name in line[0].split())
+
+    if documented.__doc__ is not None:  # as it is where Python runs with -OO
+        documented.__doc__ = _NAMES.sub(entries, inspect.cleandoc(documented.__doc__))
+    return documented
