@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_digits, load_svmlight_file
 
 PATIENCE = 10  # seconds between the time limit of a test and the end of the program
 STDERR = pytest.StashKey[int]()
@@ -79,6 +79,17 @@ def overlapping_classes(n_rows, n_classes, n_features=4, seed=0):
     centres = rng.randn(n_classes, n_features)
     y = np.arange(n_rows) % n_classes
     return centres[y] + 0.9 * rng.randn(n_rows, n_features), y
+
+
+@functools.cache
+def _digits():
+    return load_digits(return_X_y=True)
+
+
+def read_digits():
+    """Return the digits of scikit-learn, which take longer to read than many a fit."""
+    X, y = _digits()
+    return X.copy(), y.copy()
 
 
 def seconds_to_stop(program, answer, begin=1.5):

@@ -158,7 +158,7 @@ def forms(X):
 
 def build(estimator_class, parameters):
     """Return an estimator, small and repeatable as far as it has parameters for that."""
-    small = {"max_basis": 6, "random_state": 0}
+    small = {"random_state": 0, **estimator_class._quick_settings, "max_basis": 6}
     known = estimator_class._get_param_names()
     settings = {name: value for name, value in small.items() if name in known} | parameters
     return estimator_class(**copy.deepcopy(settings))

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import read_digits
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
@@ -174,7 +174,7 @@ def test_sparse_machines_of_any_matrix(kind, dtype, basis, form):
 @pytest.mark.parametrize("coef0", [-1.0, -0.5, 0.0, 1.0])
 @pytest.mark.parametrize("loss", ["weston_watkins", "crammer_singer", "logistic"])
 def test_sigmoid_machines_grow_and_learn(coef0, loss):
-    X, y = load_digits(return_X_y=True)
+    X, y = read_digits()
     X = StandardScaler().fit_transform(X)[:1000]
     train, test = (X[:500], y[:500]), (X[500:], y[500:1000])
     settings = {"max_basis": 25, "gamma": "auto", "loss": loss, "random_state": 0, "tol": 0}
