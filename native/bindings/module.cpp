@@ -7,7 +7,7 @@
 namespace widemargin::bindings {
 void bind_duals(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
-void bind_machines(nanobind::module_& m);
+void bind_predictors(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
 void bind_units(nanobind::module_& m);
 }  // namespace widemargin::bindings
@@ -19,7 +19,7 @@ NB_MODULE(_native, m) {
   m.attr("instruction_set") = widemargin::instruction_sets().front()->name;
   widemargin::bindings::bind_kernels(m);
   widemargin::bindings::bind_duals(m);
-  widemargin::bindings::bind_machines(m);
+  widemargin::bindings::bind_predictors(m);
   widemargin::bindings::bind_passes(m);
   widemargin::bindings::bind_units(m);
 }

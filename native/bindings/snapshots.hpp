@@ -1,4 +1,4 @@
-// Snapshots of dual machines and their solvers as dicts of NumPy arrays and numbers, which model
+// Snapshots of dual expansions and their solvers as dicts of NumPy arrays and numbers, which model
 // files can hold, and back. A dict may be from a file that somebody forged: what is missing, or of
 // another type, is a ValueError.
 #pragma once

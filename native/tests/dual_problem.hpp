@@ -1,4 +1,4 @@
-// A small problem that dual machines learn in tests.
+// A small problem that dual expansions learn in tests.
 #pragma once
 
 #include <cmath>

@@ -107,12 +107,14 @@ class CompiledPredictor:
         # counted anew after unpickling, maybe on another computer.
         self._n_threads = thread_count(self._n_jobs)
         self._named = hasattr(self, "feature_names_in_")
-        machine = self._model.machine(self.dtype)
+        predictor = self._model.predictor(self.dtype)
         self._labels = self.classes_.tolist()
         self._single = bool(self.dtype == np.float32)
         # One class alone needs no native code, which takes a single score for that of two.
         single_label = self._readout.kind != "multilabel" and len(self.classes_) > 1
-        self._best_of_one = machine.best_of_one if single_label and machine is not None else None
+        self._best_of_one = (
+            predictor.best_of_one if single_label and predictor is not None else None
+        )
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row.

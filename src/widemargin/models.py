@@ -38,7 +38,7 @@ _DOUBLE = np.dtype(np.float64)
 class Model(ABC):
     """Scores of rows, one a class or label: ``n_outputs`` numbers from ``n_features``.
 
-    A native machine computes them in one pass. It is built on first use, once for each dtype of
+    A native predictor computes them in one pass. It is built on first use, once for each dtype of
     the scores, and shared by all threads. It would not see a change of the arrays, so a model takes
     them over and makes them read-only: an edit in place raises an error. To change one, make
     another model of copies.
@@ -88,39 +88,39 @@ class Model(ABC):
     def _fill(
         self, what: str, rows: Rows, out: Array, n_threads: int, check: bool, dtype: Any, *rest: Any
     ) -> None:
-        for start, block, machine in self._blocks(rows, dtype, n_threads, check):
+        for start, block, predictor in self._blocks(rows, dtype, n_threads, check):
             part = out[start : start + block.shape[0]]
-            bad = getattr(machine, what)(as_native_rows(block), part, n_threads, check, *rest)
+            bad = getattr(predictor, what)(as_native_rows(block), part, n_threads, check, *rest)
             if bad >= 0:
                 raise _not_finite(start + bad, dtype)
 
     def _blocks(
         self, rows: Rows, dtype: Any, n_threads: int, check: bool
     ) -> Iterator[tuple[int, Rows, Any]]:
-        """Yield first row, rows, and the machine that takes them, which checks them itself."""
-        machine = self._machine_for(rows, dtype)
-        block = max(1024, n_threads * _CALL_PRODUCTS // max(1, machine.products_per_row))
+        """Yield first row, rows, and the predictor that takes them, which checks them itself."""
+        predictor = self._predictor_for(rows, dtype)
+        block = max(1024, n_threads * _CALL_PRODUCTS // max(1, predictor.products_per_row))
         for start in range(0, rows.shape[0], block):
-            yield start, _some_rows(rows, start, block), machine
+            yield start, _some_rows(rows, start, block), predictor
 
-    def _machine_for(self, rows: Rows, dtype: Any) -> Any:
-        """Return the machine that takes these rows, or None: see the model."""
-        return self.machine(dtype)
+    def _predictor_for(self, rows: Rows, dtype: Any) -> Any:
+        """Return the predictor that takes these rows, or None: see the model."""
+        return self.predictor(dtype)
 
-    def machine(self, dtype: Any) -> Any:
-        """Return the native machine of this NumPy dtype, or None: see the model."""
+    def predictor(self, dtype: Any) -> Any:
+        """Return the native predictor of this NumPy dtype, or None: see the model."""
         dtype = np.dtype(dtype)
-        machines = self.__dict__.setdefault("_machines", {})
-        if dtype not in machines:
-            machines[dtype] = self._build(dtype)
-        return machines[dtype]
+        predictors = self.__dict__.setdefault("_predictors", {})
+        if dtype not in predictors:
+            predictors[dtype] = self._build(dtype)
+        return predictors[dtype]
 
     @abstractmethod
     def _build(self, dtype: Any) -> Any:
-        """Build the native machine."""
+        """Build the native predictor."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in dict(self.__dict__).items() if name != "_machines"}
+        return {name: value for name, value in dict(self.__dict__).items() if name != "_predictors"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -148,8 +148,8 @@ class LinearMap(Model):
     def _build(self, dtype: Any) -> Any:
         # Features of any size may cancel, and reading them takes longer than the products.
         if dtype != _DOUBLE:
-            return self.machine(_DOUBLE)
-        return _native.MachineFloat64(_table(self.coef), _table(self.intercept))
+            return self.predictor(_DOUBLE)
+        return _native.PredictorFloat64(_table(self.coef), _table(self.intercept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +236,10 @@ class KernelExpansion(Model):
     def _blocks(
         self, rows: Rows, dtype: Any, n_threads: int, check: bool
     ) -> Iterator[tuple[int, Rows, Any]]:
-        if self._machine_for(rows, dtype) is not None:
+        if self._predictor_for(rows, dtype) is not None:
             yield from super()._blocks(rows, dtype, n_threads, check)
             return
-        weigh = LinearMap(self.coef, self.intercept).machine(dtype)
+        weigh = LinearMap(self.coef, self.intercept).predictor(dtype)
         block = max(256, _BLOCK_ENTRIES // max(1, self.n_basis))
         for start in range(0, rows.shape[0], block):
             some = _some_rows(rows, start, block)
@@ -262,30 +262,30 @@ class KernelExpansion(Model):
         basis = sp.csr_matrix(self.basis) if by_entries else self.basis
         return self.kernel.block(rows, basis, n_threads)
 
-    def _machine_for(self, rows: Rows, dtype: Any) -> Any:
-        """Return the machine that takes these rows, or None where they take two steps.
+    def _predictor_for(self, rows: Rows, dtype: Any) -> Any:
+        """Return the predictor that takes these rows, or None where they take two steps.
 
         Wide sparse rows are not made dense if that can be helped. By products of their entries
         distances keep their digits in double precision, if not in single; blocks of kernel values
         follow the entries in any case. How many entries there are is not asked, so that a row gives
         the same alone and among others.
         """
-        machine = self.machine(dtype)
+        predictor = self.predictor(dtype)
         narrow = self.n_features <= FEW_FEATURES
-        if machine is None or machine.by_entries or narrow or not sp.issparse(rows):
-            return machine
-        exact = self.machine(_DOUBLE)
+        if predictor is None or predictor.by_entries or narrow or not sp.issparse(rows):
+            return predictor
+        exact = self.predictor(_DOUBLE)
         if exact.by_entries:
             return exact
-        return machine if isinstance(self.kernel, AdaptiveRBF) else None
+        return predictor if isinstance(self.kernel, AdaptiveRBF) else None
 
     def _build(self, dtype: Any) -> Any:
         if dtype != _DOUBLE:
-            exact = self.machine(_DOUBLE)
+            exact = self.predictor(_DOUBLE)
             alone = exact is None or isinstance(self.kernel, Linear)
             return exact if alone else self._single_or(exact)
         linear = self.collapsed()
-        return self._pack(_native.MachineFloat64) if linear is None else linear.machine(dtype)
+        return self._pack(_native.PredictorFloat64) if linear is None else linear.predictor(dtype)
 
     def _pack(self, kind: Any) -> Any:
         kernel = self.kernel.native()
@@ -295,21 +295,21 @@ class KernelExpansion(Model):
         return kind(kernel, _table(_dense(self.basis)), _table(self.coef), _table(self.intercept))
 
     def _single_or(self, exact: Any) -> Any:
-        """Return a machine of single precision, or the exact one where that loses too much."""
-        machine = self._pack(_native.MachineFloat32)
+        """Return a predictor of single precision, or the exact one where that loses too much."""
+        predictor = self._pack(_native.PredictorFloat32)
         rows, groups = self.probes()
         with np.errstate(over="ignore", under="ignore"):
             narrow = rows.astype(np.float32)
         scores = np.empty((3, len(rows), self.n_outputs))
         exact.scores(rows, scores[0], 1, False)
-        machine.scores(rows, scores[1], 1, False)
+        predictor.scores(rows, scores[1], 1, False)
         # Rows of single precision are moved to the origin in single precision, and lose digits
         # there that rows of double precision keep.
-        machine.scores(narrow, scores[2], 1, False)
+        predictor.scores(narrow, scores[2], 1, False)
         unlike = (narrow != rows).any(axis=1)  # what single precision cannot hold
         scores[2, unlike] = scores[0, unlike]
         enough = all(keeps_digits(found, scores[0], groups) for found in scores[1:])
-        return machine if enough else exact
+        return predictor if enough else exact
 
     def probes(self) -> Probes:
         """Return rows on which to measure what single precision loses."""
@@ -354,7 +354,7 @@ def _dense(rows: Rows) -> Array:
 
 
 def _table(values: Array) -> Array:
-    """Return numbers as the native machines take them, whatever precision they compute in."""
+    """Return numbers as the native predictors take them, whatever precision they compute in."""
     return np.ascontiguousarray(values, dtype=np.float64)
 
 

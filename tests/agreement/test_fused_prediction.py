@@ -455,8 +455,8 @@ def test_scores_keep_their_digits_where_large_terms_cancel(
     assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
-def native_machine(model, rows, dtype):
-    return model._machine_for(rows, np.dtype(dtype))
+def native_predictor(model, rows, dtype):
+    return model._predictor_for(rows, np.dtype(dtype))
 
 
 @pytest.mark.parametrize("gamma", [0.01, 1.0, 100.0, 1e6], ids=str)
@@ -471,7 +471,7 @@ def test_wide_sparse_rows_are_not_made_dense(gamma, dtype, given):
         expansion(AdaptiveRBF(np.full(15, gamma)), vectors),
     ]
     for model in models_of_each[: 1 if gamma > 100 else 2]:
-        machine = native_machine(model, rows, dtype)
+        machine = native_predictor(model, rows, dtype)
         assert machine is None or machine.by_entries
     assert_scores_agree(models_of_each[0], rows, dtype)
 
@@ -479,8 +479,8 @@ def test_wide_sparse_rows_are_not_made_dense(gamma, dtype, given):
 def test_dense_rows_have_the_machine_of_the_dtype(rng):
     model = expansion(RBF(1.0), text_like(15, seed=2))
     rows = text_like(3, seed=1)
-    assert isinstance(native_machine(model, rows.toarray(), "float32"), _native.MachineFloat32)
-    assert isinstance(native_machine(model, rows, "float32"), _native.MachineFloat64)
+    assert isinstance(native_predictor(model, rows.toarray(), "float32"), _native.PredictorFloat32)
+    assert isinstance(native_predictor(model, rows, "float32"), _native.PredictorFloat64)
 
 
 def test_linear_maps_of_very_many_features():
@@ -496,8 +496,8 @@ def test_one_exact_machine_serves_both_dtypes(rng):
     linear = LinearMap(rng.randn(4, 2), rng.randn(2))
     exact = cancelling(RBF(1e-4), rng.randn(15, 4))
     for model in (linear, exact, expansion(Linear(), rng.randn(5, 4))):
-        assert model.machine(np.float32) is model.machine(np.float64)
-        assert model.machine("float32") is model.machine(np.dtype("float32"))
+        assert model.predictor(np.float32) is model.predictor(np.float64)
+        assert model.predictor("float32") is model.predictor(np.dtype("float32"))
 
 
 def test_wide_vectors_are_probed_few_at_a_time(rng):

@@ -19,7 +19,7 @@ from widemargin._registry import ESTIMATORS
 from widemargin.full_kernel.classifier import SOLVERS
 from widemargin.kernels import KERNEL_NAMES
 from widemargin.losses import CLASS_LOSSES
-from widemargin.solvers.duals.machine import DUAL_LOSSES
+from widemargin.solvers.duals.expansion import DUAL_LOSSES
 
 BASES = ("shared", "per_class", "learned")
 METRICS = ("none", "diagonal", "full")

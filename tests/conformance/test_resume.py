@@ -18,9 +18,9 @@ from widemargin.model_files import FORMAT
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.duals.cutting_plane import CuttingPlane, CuttingPlaneState
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.full_gradient import FullGradient, FullGradientState
 from widemargin.solvers.duals.larank import LaRank, LaRankState
-from widemargin.solvers.duals.machine import DualMachine
 from widemargin.solvers.duals.online import OnlineRows, OnlineState
 from widemargin.solvers.duals.state import DualProblem, RowProblem
 from widemargin.solvers.progress import Progress
@@ -51,7 +51,7 @@ def make_problem(kernel="rbf", loss="crammer_singer", epochs=None, cache_size=20
         rows = np.exp(-0.3 * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
 
     def new_machine():
-        return DualMachine(
+        return DualExpansion(
             kernels[kernel], rows, 3, loss=loss, fit_intercept=True, cache_size=cache_size
         )
 

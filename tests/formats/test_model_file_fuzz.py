@@ -204,7 +204,7 @@ def break_document(document, source):
     elif how == 2 and isinstance(parent, list):
         parent.insert(way[-1], source.choice(ODD))
     elif how == 3 and isinstance(parent, dict):
-        parent[source.choice(["extra_", "array", "predict", "_machines"])] = parent.pop(way[-1])
+        parent[source.choice(["extra_", "array", "predict", "_predictors"])] = parent.pop(way[-1])
     else:
         parent[way[-1]] = copy.deepcopy(source.choice(ODD))
 

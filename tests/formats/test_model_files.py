@@ -86,7 +86,7 @@ def assert_same(first, second):
             list(second.get_state(legacy=False).items()),
         )
     elif hasattr(first, "scores"):
-        state = {name: value for name, value in vars(first).items() if name != "_machines"}
+        state = {name: value for name, value in vars(first).items() if name != "_predictors"}
         assert_same(state, vars(second) | {})
     elif isinstance(first, AdaptiveRBF):
         assert_same(vars(first), vars(second))

@@ -25,9 +25,9 @@ from widemargin.kernels import (
 )
 from widemargin.losses import CLASS_LOSSES
 from widemargin.solvers.duals.cutting_plane import CuttingPlane
+from widemargin.solvers.duals.expansion import DUAL_LOSSES
 from widemargin.solvers.duals.full_gradient import FullGradient
 from widemargin.solvers.duals.larank import LaRank
-from widemargin.solvers.duals.machine import DUAL_LOSSES
 
 __all__ = [
     "RBF",

@@ -18,7 +18,7 @@ from hostile.known import KNOWN
 from hostile.problems import Data, Problem
 from widemargin import models, readouts
 from widemargin._system import threads as _threads
-from widemargin.estimation.kernel_parameters import KernelMachine
+from widemargin.estimation.kernel_parameters import HasKernel
 from widemargin.full_kernel.dual import DualClassifier
 
 SETTINGS = {"max_seconds": 60.0, "random_state": 0}
@@ -168,13 +168,13 @@ def there_are_no_more_patterns_than_the_budget(monkeypatch, problem):
 
 @defect(EXACT)
 def weights_are_repetitions(monkeypatch, problem):
-    original = KernelMachine._row_weights
+    original = HasKernel._row_weights
 
     def squared(self, X, labels, sample_weight, y, **kwargs):
         squares = None if sample_weight is None else np.square(sample_weight)
         return original(self, X, labels, squares, y, **kwargs)
 
-    monkeypatch.setattr(KernelMachine, "_row_weights", squared)
+    monkeypatch.setattr(HasKernel, "_row_weights", squared)
 
 
 @defect(FIXED_WIDTH)

@@ -24,7 +24,7 @@ from hostile.known import KNOWN
 from hostile.problems import LEFT, OPTIONS, draw_problem, used_names
 from hostile.shrinking import shrink
 from widemargin import KernelMIRA
-from widemargin.solvers.duals import machine as dual
+from widemargin.solvers.duals import expansion as dual
 
 FIXED = 40  # problems that are asked always
 LONGEST = 300.0  # seconds for one problem, after which it is said to hang
@@ -98,7 +98,7 @@ def test_an_interrupt_while_rows_are_kept(monkeypatch, three_classes):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(dual.DualMachine, "let_go_of_batch", interrupted)
+        patch.setattr(dual.DualExpansion, "let_go_of_batch", interrupted)
         with pytest.raises(KeyboardInterrupt):
             machine.partial_fit(X[2:30], y[2:30])
     assert np.isfinite(machine.decision_function(X)).all()

@@ -113,5 +113,5 @@ def _measure(machine: Machine, n_threads: int, settings: Settings) -> Throughput
 
 def precision(model: Model) -> str:
     """Return the precision in which a predictor compiled for single precision computes."""
-    machine = model.machine(np.dtype(np.float32))
+    machine = model.predictor(np.dtype(np.float32))
     return "float32" if "Float32" in type(machine).__name__ else "float64"

@@ -26,7 +26,7 @@ from widemargin.rows import canonical_rows, validated_data
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def _has_probabilities(estimator: BaseMachine) -> None:
+def _has_probabilities(estimator: BaseClassifier) -> None:
     estimator._check_gives_probabilities()
 
 
@@ -37,12 +37,12 @@ MODEL_PARTS = frozenset({"basis_", "dual_coef_", "intercept_", "n_basis_"})
 def _part_of_model(name: str, read: Callable[[Any], Any], doc: str) -> property:
     """Return an attribute that is read from ``model_``, which alone predicts."""
 
-    def get(machine: BaseMachine) -> Any:
+    def get(machine: BaseClassifier) -> Any:
         if not hasattr(machine, "model_"):
             raise AttributeError(f"{type(machine).__name__!r} object has no attribute {name!r}")
         return read(machine.model_)
 
-    def refuse(machine: BaseMachine, value: Any = None) -> None:
+    def refuse(machine: BaseClassifier, value: Any = None) -> None:
         raise AttributeError(
             f"{name} is read from model_, which predicts, and cannot be set by itself. Make "
             "another model of copies: machine.model_ = widemargin.models.KernelExpansion("
@@ -71,7 +71,7 @@ def _is_same(basis: Rows, other: Rows) -> bool:
     return (basis != other).nnz == 0 if sp.issparse(basis) else bool((basis == other).all())
 
 
-class BaseMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """An estimator that has a ``model_``, and says how its scores are read."""
 
     model_: Model

@@ -19,7 +19,7 @@ from widemargin._system.parameters import (
     check_real,
     check_verbose,
 )
-from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.base import BaseClassifier
 from widemargin.estimation.named_kernels import as_kernel, check_gamma
 from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.kernels import (
@@ -43,7 +43,7 @@ _ZEROS_ALLOWED = (
 )
 
 
-class KernelMachine(ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyped base
     """A classifier with the parameters kernel, gamma, degree, coef0, class_weight and n_jobs."""
 
     C: float

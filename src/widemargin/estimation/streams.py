@@ -21,7 +21,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import column_or_1d
 
 from widemargin._system.availability import available_if
-from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.base import BaseClassifier
 from widemargin.kernels import Rows
 from widemargin.readouts import Readout
 from widemargin.rows import canonical_rows, validated_data
@@ -175,7 +175,7 @@ def _learns_row_by_row(estimator: StreamingClassifier) -> None:
     estimator._check_learns_row_by_row()
 
 
-class StreamingClassifier(BaseMachine):
+class StreamingClassifier(BaseClassifier):
     """A classifier with ``partial_fit``."""
 
     class_weight: Any

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from widemargin._registry import ESTIMATORS
+from widemargin.export._exported import resolve
 from widemargin.export._onnx import (
     LEAST_OPSET,
     Columns,
@@ -19,7 +20,6 @@ from widemargin.export._onnx import (
     label_table,
     output_types,
 )
-from widemargin.export._source import resolve
 from widemargin.export._wrappers import Table, asked_table, guises, option
 from widemargin.models import Model
 from widemargin.readouts import Readout

@@ -25,7 +25,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 
-from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.base import BaseClassifier
 from widemargin.export._onnx import Columns
 from widemargin.readouts import Readout
 
@@ -34,7 +34,7 @@ Table: TypeAlias = Columns | Literal["scores", "probabilities"]
 
 def core(model: Any) -> Any:
     """Return what predicts inside pipelines and searches, which hand on what it gives."""
-    while not isinstance(model, BaseMachine):  # a machine that searches by itself is one machine
+    while not isinstance(model, BaseClassifier):  # a machine that searches by itself is one machine
         if isinstance(model, Pipeline):
             model = model.steps[-1][1]
         elif hasattr(model, "best_estimator_"):
@@ -236,7 +236,7 @@ def _fault_of_stack(wrapper: StackingClassifier) -> str | None:
     probabilities = set(wrapper.stack_method_) == {"predict_proba"}
     for member, method in zip(wrapper.estimators_, wrapper.stack_method_, strict=True):
         surplus = len(wrapper.classes_) == 2 and not probabilities
-        if not isinstance(core(member), BaseMachine) and (surplus or method == "predict"):
+        if not isinstance(core(member), BaseClassifier) and (surplus or method == "predict"):
             return (
                 f"hands on other columns of {type(core(member)).__name__} than the final estimator "
                 "was trained with. Let all members give probabilities "

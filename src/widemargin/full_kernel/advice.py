@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._system.warnings import warn_user
 from widemargin.kernels import Rows
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -23,7 +23,7 @@ _INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no roun
 
 def warn_of_fit(
     estimator: Any,
-    machine: DualMachine,
+    machine: DualExpansion,
     attributes: dict[str, Any],
     rows: Rows,
     gap_limit: Callable[[float], float],
@@ -51,7 +51,7 @@ def warn_of_fit(
 
 
 def _warn_of_rounding(
-    machine: DualMachine, attributes: dict[str, Any], rows: Rows, gap_limit: float
+    machine: DualExpansion, attributes: dict[str, Any], rows: Rows, gap_limit: float
 ) -> None:
     of_dual, of_losses = _rounding_noise(machine, rows, attributes)
     is_noisy = of_dual > _NOISY * abs(attributes["dual_objective_"])
@@ -94,7 +94,7 @@ def _warn_of_the_end(estimator: Any, attributes: dict[str, Any], gap_limit: floa
 
 
 def _rounding_noise(
-    machine: DualMachine, rows: Rows, attributes: dict[str, Any]
+    machine: DualExpansion, rows: Rows, attributes: dict[str, Any]
 ) -> tuple[float, float]:
     """Return about how much the dual and the losses owe to kernel values that are rounded.
 
@@ -127,7 +127,7 @@ def _rounding_noise(
 
 
 def _losses(
-    machine: DualMachine, scores: Array, labels: npt.NDArray[np.intp]
+    machine: DualExpansion, scores: Array, labels: npt.NDArray[np.intp]
 ) -> tuple[Array, Array]:
     """Return the losses of rows, and by how much the worst class of each violates the margin."""
     own = labels[:, np.newaxis]
@@ -140,7 +140,7 @@ def _losses(
 
 
 def _exact_scores(
-    machine: DualMachine,
+    machine: DualExpansion,
     rows: Rows,
     patterns: npt.NDArray[np.intp],
     places: npt.NDArray[np.intp],
@@ -157,7 +157,7 @@ def _some_of(count: int) -> npt.NDArray[np.intp]:
     return np.arange(0, count, max(1, count // _PROBED_PATTERNS))[:_PROBED_PATTERNS]
 
 
-def _lowest_eigenvalue(machine: DualMachine, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
+def _lowest_eigenvalue(machine: DualExpansion, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
     """Return the lowest eigenvalue of the kernel matrix of some rows, relative to the largest."""
     kernel = machine.kernel
     if kernel.is_positive or len(indices) == 0:

@@ -19,9 +19,9 @@ from widemargin.full_kernel.dual import DualClassifier, DualStream
 from widemargin.kernels import Kernel, Rows
 from widemargin.rows import rows_like
 from widemargin.solvers.duals.cutting_plane import CuttingPlane
+from widemargin.solvers.duals.expansion import DUAL_LOSSES, DualExpansion
 from widemargin.solvers.duals.full_gradient import FullGradient
 from widemargin.solvers.duals.larank import LaRank
-from widemargin.solvers.duals.machine import DUAL_LOSSES, DualMachine
 from widemargin.solvers.duals.state import (
     DualProblem,
     DualSolver,
@@ -281,7 +281,7 @@ class KernelClassifier(DualClassifier):
         }
 
     @staticmethod
-    def _objectives(machine: DualMachine, gap: float) -> dict[str, Any]:
+    def _objectives(machine: DualExpansion, gap: float) -> dict[str, Any]:
         dual = float(machine.set.gap()[1])
         return {
             "objective_": dual + gap,
@@ -333,8 +333,8 @@ class KernelClassifier(DualClassifier):
         rows: Rows,
         origin: Array | None = None,
         n_columns: int | None = None,
-    ) -> DualMachine:
-        return DualMachine(
+    ) -> DualExpansion:
+        return DualExpansion(
             kernel,
             rows,
             len(self.classes_) if n_columns is None else n_columns,
@@ -345,7 +345,7 @@ class KernelClassifier(DualClassifier):
             origin=origin,
         )
 
-    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+    def _make_learner(self, machine: DualExpansion, seed: int, rows_seen: int) -> Any:
         solver = self._solver()
         assert isinstance(solver, LaRank)  # or there would be no partial_fit
         merges = self.budget_policy == "merge"

@@ -1,4 +1,4 @@
-"""Classifiers that a dual machine is behind, which learn row by row, too.
+"""Classifiers that a dual expansion is behind, which learn row by row, too.
 
 Few rows at a time are predicted by the machine that is alive (:mod:`widemargin.full_kernel.live`).
 """
@@ -20,7 +20,7 @@ from widemargin._system.file_changes import Added
 from widemargin._system.parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._system.threads import thread_count
 from widemargin._system.warnings import warn_user
-from widemargin.estimation.kernel_parameters import KernelMachine
+from widemargin.estimation.kernel_parameters import HasKernel
 from widemargin.estimation.streams import Stream, StreamClasses, StreamingClassifier
 from widemargin.full_kernel.live import LiveScores, live_scores
 from widemargin.full_kernel.support import SupportAttributes
@@ -28,7 +28,7 @@ from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout, two_as_one
 from widemargin.rows import rows_like
-from widemargin.solvers.duals.machine import DualMachine, Supports
+from widemargin.solvers.duals.expansion import DualExpansion, Supports
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -41,14 +41,14 @@ _LIVE_ROWS = 512
 
 @dataclass(kw_only=True)
 class DualStream(Stream):
-    """A dual machine that goes on learning."""
+    """A dual expansion that goes on learning."""
 
-    machine: DualMachine
+    machine: DualExpansion
     native: Any  # the solver that takes blocks of rows
     like: Rows  # no rows, of the form and dtype that all rows have
     averages: bool  # whether the coefficients that predict are means over all rows
     # Make a machine of so many columns about an origin, and its solver.
-    remake: Callable[[Rows, int, Array | None], tuple[DualMachine, Any]]
+    remake: Callable[[Rows, int, Array | None], tuple[DualExpansion, Any]]
     is_unfinished: bool = False  # whether there is a batch whose rows are not yet put away
     live: LiveScores | None = None
 
@@ -141,13 +141,13 @@ class DualStream(Stream):
         )
 
 
-def _problem_of(machine: DualMachine) -> dict[str, Any]:
+def _problem_of(machine: DualExpansion) -> dict[str, Any]:
     """Return what must be the same for a packed machine to go on."""
     return {"loss": machine.loss, "margin": machine.margin, "offset": machine.offset}
 
 
-class DualClassifier(SupportAttributes, KernelMachine, StreamingClassifier):
-    """A classifier that a :class:`~widemargin.solvers.duals.machine.DualMachine` is behind."""
+class DualClassifier(SupportAttributes, HasKernel, StreamingClassifier):
+    """A classifier that a :class:`~widemargin.solvers.duals.expansion.DualExpansion` is behind."""
 
     # A machine of a file without it has no intercept, whatever the default is now.
     _file_changes = MappingProxyType({"fit_intercept": Added(2, lambda file: False)})
@@ -172,11 +172,11 @@ class DualClassifier(SupportAttributes, KernelMachine, StreamingClassifier):
         rows: Rows,
         origin: Array | None = None,
         n_columns: int | None = None,
-    ) -> DualMachine:
+    ) -> DualExpansion:
         """Return a machine without rows, with a column for each class, or so many."""
 
     @abstractmethod
-    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+    def _make_learner(self, machine: DualExpansion, seed: int, rows_seen: int) -> Any:
         """Return the native solver that ``partial_fit`` goes by."""
 
     @abstractmethod
@@ -335,9 +335,9 @@ class DualClassifier(SupportAttributes, KernelMachine, StreamingClassifier):
         return int(check_random_state(self.random_state).randint(1 << 31))
 
     def _stream_of(
-        self, machine: DualMachine, classes: StreamClasses, like: Rows, rows_seen: int, seed: int
+        self, machine: DualExpansion, classes: StreamClasses, like: Rows, rows_seen: int, seed: int
     ) -> DualStream:
-        def remake(rows: Rows, n_columns: int, origin: Array | None) -> tuple[DualMachine, Any]:
+        def remake(rows: Rows, n_columns: int, origin: Array | None) -> tuple[DualExpansion, Any]:
             another = self._make_machine(machine.kernel, rows, origin, n_columns)
             return another, self._make_learner(another, 0, 0)
 

@@ -18,7 +18,7 @@ from widemargin import _native
 from widemargin.estimation.streams import StreamClasses
 from widemargin.kernels import Linear, Rows, as_native_rows
 from widemargin.models import LinearMap
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
 Slots: TypeAlias = npt.NDArray[np.int64]
@@ -27,18 +27,18 @@ _SPARE = 8  # room is made for this share of the slots more
 
 
 class LiveScores(ABC):
-    """Scores of a dual machine as it is now; whoever calls holds the lock of the machine.
+    """Scores of a dual expansion as it is now; whoever calls holds the lock of the machine.
 
     Parameters
     ----------
-    machine : DualMachine
+    machine : DualExpansion
     classes : StreamClasses
         Which columns of the machine are those of the classes.
     averages : bool
         Whether coefficients are averaged over the rows seen.
     """
 
-    def __init__(self, machine: DualMachine, classes: StreamClasses, *, averages: bool) -> None:
+    def __init__(self, machine: DualExpansion, classes: StreamClasses, *, averages: bool) -> None:
         self._machine, self._classes = machine, classes
         self._averages = averages
         self._begin()
@@ -122,7 +122,7 @@ class LiveScores(ABC):
 
 
 class _PackedScores(LiveScores):
-    """A native machine whose vectors are replaced one by one; places of no coefficient are idle."""
+    """A native predictor whose vectors are replaced one by one; unused places are idle."""
 
     _native: Any = None
 
@@ -132,7 +132,7 @@ class _PackedScores(LiveScores):
             vectors = self._vectors_of(np.arange(len(self._coef)))
             idle = ~self._coef.any(axis=1)
             vectors[idle] = vectors[~idle][:1] if not idle.all() else 0.0
-            self._native = _native.MachineFloat64(
+            self._native = _native.PredictorFloat64(
                 self._machine.kernel.native(), vectors, self._coef, self._intercept()
             )
         else:
@@ -171,7 +171,7 @@ class _LinearScores(LiveScores):
 
 
 class _CalledScores(LiveScores):
-    """A kernel that Python computes, of rows that the dual machine keeps."""
+    """A kernel that Python computes, of rows that the dual expansion keeps."""
 
     def _replace(self, slots: Slots, coef: Array, grown: bool) -> None:
         self._put(slots, coef, anew=grown)
@@ -183,7 +183,7 @@ class _CalledScores(LiveScores):
         return np.asarray(values @ self._coef[slots] + self._intercept())
 
 
-def live_scores(machine: DualMachine, classes: StreamClasses, *, averages: bool) -> LiveScores:
+def live_scores(machine: DualExpansion, classes: StreamClasses, *, averages: bool) -> LiveScores:
     """Return the scores of a machine that goes on learning; see :class:`LiveScores`."""
     kind: type[LiveScores] = _PackedScores
     if machine.calls_python:

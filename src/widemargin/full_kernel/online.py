@@ -21,7 +21,7 @@ from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.full_kernel.dual import DualClassifier, DualStream
 from widemargin.kernels import Kernel, Rows
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.online import OnlineRows, OnlineState, learner_entries
 from widemargin.solvers.duals.state import RowProblem
 
@@ -144,8 +144,8 @@ class _OnlineClassifier(DualClassifier):
         rows: Rows,
         origin: Array | None = None,
         n_columns: int | None = None,
-    ) -> DualMachine:
-        return DualMachine(
+    ) -> DualExpansion:
+        return DualExpansion(
             kernel,
             rows,
             len(self.classes_) if n_columns is None else n_columns,
@@ -156,7 +156,7 @@ class _OnlineClassifier(DualClassifier):
             origin=origin,
         )
 
-    def _make_learner(self, machine: DualMachine, seed: int, rows_seen: int) -> Any:
+    def _make_learner(self, machine: DualExpansion, seed: int, rows_seen: int) -> Any:
         return self._solver().native(machine, rows_seen)
 
     def _check_parameters(self) -> None:
@@ -174,7 +174,7 @@ def _standing(history: dict[str, list[float]]) -> str:
     return f"{seen} rows seen, {mistakes} mistakes, {patterns} support patterns"
 
 
-def _counts(machine: DualMachine, learner: Any) -> dict[str, int]:
+def _counts(machine: DualExpansion, learner: Any) -> dict[str, int]:
     return {
         "n_kernel_evaluations_": int(machine.set.kernel_evaluations),
         "n_mistakes_": int(learner.mistakes),

@@ -14,7 +14,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class SupportAttributes:
-    """Support patterns of a dual machine, class by class; made whenever they are asked for."""
+    """Support patterns of a dual expansion, class by class; made whenever they are asked for."""
 
     model_: KernelExpansion
     classes_: Array

@@ -16,7 +16,7 @@ from widemargin._system.threads import one_blas_thread, thread_count
 from widemargin._system.warnings import warn_user
 from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, Interrupted, all_or_nothing
-from widemargin.estimation.kernel_parameters import KernelMachine
+from widemargin.estimation.kernel_parameters import HasKernel
 from widemargin.estimation.resuming import STATE, fingerprint, keep, recall
 from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.kernels import Kernel
@@ -53,7 +53,7 @@ def _stop_reason(reasons: list[str]) -> str:
 
 
 @with_shared_texts
-class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, KernelMachine):
+class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKernel):
     """Kernel classifier with a cap on the number of basis vectors.
 
     The scores of all classes are expansions in one small set J of training rows,

@@ -28,7 +28,7 @@ from widemargin._system.parameters import (
 )
 from widemargin._system.threads import one_blas_thread, thread_count
 from widemargin._system.warnings import warn_user
-from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.base import BaseClassifier
 from widemargin.estimation.named_kernels import as_kernel, check_gamma
 from widemargin.kernels import (
     KERNEL_NAMES,
@@ -224,7 +224,7 @@ class _Full:
 
     def scores(self, X: Any, rows: Rows, n_threads: int) -> Array:
         """Return what is to be fitted, of shape (n_rows, n_outputs)."""
-        if isinstance(self.machine, BaseMachine):
+        if isinstance(self.machine, BaseClassifier):
             scores = self.machine.model_.scores(rows, n_threads, dtype=np.float64)
             readout = self.machine.readout_
             # The result has a softmax, and this is what it makes the same probabilities of.
@@ -246,7 +246,7 @@ def _smallest_margins(margins: Array, n_classes: int) -> Array:
 
 
 def _full_machine(estimator: Any) -> _Full:
-    if not isinstance(estimator, (BaseMachine, SVC, NuSVC)):
+    if not isinstance(estimator, (BaseClassifier, SVC, NuSVC)):
         steps = getattr(estimator, "steps", None)
         raise TypeError(
             "compress takes a fitted kernel machine of widemargin, or an SVC or NuSVC of "
@@ -256,7 +256,7 @@ def _full_machine(estimator: Any) -> _Full:
     check_is_fitted(estimator)
     names = ("classes_", "feature_names_in_")
     attributes = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-    if isinstance(estimator, BaseMachine):
+    if isinstance(estimator, BaseClassifier):
         machine: Any = getattr(estimator, "best_estimator_", estimator)
         model = machine.model_
         if not isinstance(model, KernelExpansion):
@@ -305,7 +305,7 @@ def _kernel_for(machine: Any, kernel: Any, gamma: float | str, rows: Rows) -> Ke
 
 
 def _own_kernel(machine: Any) -> Kernel:
-    if isinstance(machine, BaseMachine):
+    if isinstance(machine, BaseClassifier):
         model: Any = machine.model_
         return model.kernel  # type: ignore[no-any-return]  # of an expansion
     if callable(machine.kernel):

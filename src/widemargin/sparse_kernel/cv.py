@@ -25,7 +25,7 @@ from widemargin._system.parameters import (
     check_verbose,
 )
 from widemargin._system.warnings import warn_user
-from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.base import BaseClassifier
 from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.estimation.splits import make_splits
@@ -50,7 +50,7 @@ _GROWTHS = 2  # of "auto" sizes without a better score after which they end
 
 
 @with_shared_texts
-class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseMachine):  # type: ignore[misc]  # untyped base
+class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyped base
     """Small kernel classifier that chooses its size and settings by cross-validation.
 
     Chooses ``C``, the starting width and the number of vectors of a

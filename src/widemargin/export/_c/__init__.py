@@ -13,11 +13,11 @@ import scipy.sparse as sp
 
 from widemargin._system.files import replace_file
 from widemargin._system.parameters import check_choice, check_float_dtype
+from widemargin.export._c._fidelity import ExportLoss, measure_loss
 from widemargin.export._c._file import file_text
 from widemargin.export._c._layout import lay_out
-from widemargin.export._c._loss import ExportLoss, measure_loss
 from widemargin.export._c._text import class_table
-from widemargin.export._source import resolve
+from widemargin.export._exported import resolve
 from widemargin.kernels import Rows
 from widemargin.models import Model
 from widemargin.readouts import Readout

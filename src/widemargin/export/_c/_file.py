@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from widemargin.export._c._fidelity import ExportLoss
 from widemargin.export._c._layout import Layout
-from widemargin.export._c._loss import ExportLoss
 from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._template import code, needs_exp, prototypes

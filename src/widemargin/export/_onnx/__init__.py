@@ -7,11 +7,11 @@ from typing import Any
 
 from widemargin._system.files import replace_file
 from widemargin._system.parameters import check_float_dtype, check_integer
+from widemargin.export._exported import feature_names_of, resolve
 from widemargin.export._onnx._columns import Columns, add_columns, column_count
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model
 from widemargin.export._onnx._readout import label_table, output_types
-from widemargin.export._source import feature_names_of, resolve
 
 __all__ = [
     "LEAST_OPSET",

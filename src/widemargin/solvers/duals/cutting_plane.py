@@ -1,6 +1,6 @@
 """SVMstruct: constraints are found one row after the other, and added to a problem that is solved.
 
-Problem      as :mod:`widemargin.solvers.duals.machine`
+Problem      as :mod:`widemargin.solvers.duals.expansion`
 State        the machine, which holds rows that have a working set: classes that were once the worst
              of the row by more than epsilon; the pass that is under way, and the solve of the
              working sets
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from widemargin._system.parameters import check_integer, check_real
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.state import DualProblem, DualSolver, DualState, count
 from widemargin.solvers.duals.sweeps import ROUND_SWEEPS, Sweeps
 from widemargin.solvers.progress import Progress
@@ -139,7 +139,7 @@ class CuttingPlane(DualSolver[CuttingPlaneState]):
         check_real("epsilon", self.epsilon, positive=True)
         check_integer("new_constraints", self.new_constraints, least=1)
 
-    def _begin(self, machine: DualMachine, rng: np.random.RandomState) -> CuttingPlaneState:
+    def _begin(self, machine: DualExpansion, rng: np.random.RandomState) -> CuttingPlaneState:
         return CuttingPlaneState(
             machine=machine,
             rng=rng,

@@ -1,6 +1,6 @@
 """MCSVM: gradients of all rows are held, and rows are solved exactly one after the other.
 
-Problem      as :mod:`widemargin.solvers.duals.machine`
+Problem      as :mod:`widemargin.solvers.duals.expansion`
 State        the machine, which holds all rows, or without those that are well within their margin,
              and the round of sweeps that is under way
 Step         (a sweep) rows in random order; where the violation is large, all coefficients of the
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from widemargin._system.parameters import check_flag
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.state import DualProblem, DualSolver, DualState, count
 from widemargin.solvers.duals.sweeps import LEAST_VIOLATION, ROUND_SWEEPS, Sweeps
 from widemargin.solvers.progress import Progress
@@ -67,7 +67,7 @@ class Polish:
         return dict(vars(self)) | {"sweeps": self.sweeps.pack()}
 
     @classmethod
-    def unpack(cls, packed: dict[str, Any], machine: DualMachine) -> Self:
+    def unpack(cls, packed: dict[str, Any], machine: DualExpansion) -> Self:
         """Return what was packed."""
         before, outcome = packed["gap_before"], packed["outcome"]
         return cls(
@@ -81,7 +81,7 @@ class Polish:
         )
 
 
-def begin_polish(machine: DualMachine, rng: np.random.RandomState, *, holds_all: bool) -> Polish:
+def begin_polish(machine: DualExpansion, rng: np.random.RandomState, *, holds_all: bool) -> Polish:
     """Return the rounds before the first; ``holds_all`` says that all rows of it are held."""
     return Polish(Sweeps(machine, rng.randint(1 << 31)), holds_all, rough=not holds_all)
 
@@ -191,7 +191,7 @@ class FullGradient(DualSolver[FullGradientState]):
     def __post_init__(self) -> None:
         check_flag("shrinking", self.shrinking)
 
-    def _begin(self, machine: DualMachine, rng: np.random.RandomState) -> FullGradientState:
+    def _begin(self, machine: DualExpansion, rng: np.random.RandomState) -> FullGradientState:
         machine.hold_all()
         polish = begin_polish(machine, rng, holds_all=True)
         return FullGradientState(machine=machine, rng=rng, polish=polish)

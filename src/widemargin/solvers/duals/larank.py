@@ -1,6 +1,6 @@
 """LaRank: an online solver that looks at known rows between new ones.
 
-Problem      as :mod:`widemargin.solvers.duals.machine`
+Problem      as :mod:`widemargin.solvers.duals.expansion`
 State        the machine, which holds support patterns alone, the rates of the operations with their
              random numbers, and the pass that is under way
 Step         an operation, drawn by what it lately gained over what it cost: a new row, an old
@@ -23,8 +23,8 @@ import numpy as np
 
 from widemargin import _native
 from widemargin._system.parameters import check_choice, check_flag, check_integer, check_real
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.full_gradient import Polish, begin_polish, polish_round
-from widemargin.solvers.duals.machine import DualMachine
 from widemargin.solvers.duals.state import DualProblem, DualSolver, DualState, count
 from widemargin.solvers.progress import Progress
 
@@ -139,7 +139,7 @@ class LaRank(DualSolver[LaRankState]):
             check_flag("certify", self.certify)
 
     def native(
-        self, machine: DualMachine, seed: int, budget: int | None = None, *, merges: bool = False
+        self, machine: DualExpansion, seed: int, budget: int | None = None, *, merges: bool = False
     ) -> Any:
         """Return the native solver of a machine."""
         return _native.LaRank(
@@ -156,7 +156,7 @@ class LaRank(DualSolver[LaRankState]):
             seed=int(seed),
         )
 
-    def _begin(self, machine: DualMachine, rng: np.random.RandomState) -> LaRankState:
+    def _begin(self, machine: DualExpansion, rng: np.random.RandomState) -> LaRankState:
         native = self.native(machine, rng.randint(1 << 31))
         return LaRankState(
             machine=machine,

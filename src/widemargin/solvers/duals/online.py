@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from widemargin import _native
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.state import RowProblem, RowState
 from widemargin.solvers.progress import Progress, Solver
 
@@ -79,7 +79,7 @@ class OnlineRows(Solver[OnlineState]):
     name: ClassVar[str] = "online"
     requires: ClassVar[tuple[str, ...]] = ("begin", "epochs", "caps")
 
-    def native(self, machine: DualMachine, rows_seen: int = 0) -> Any:
+    def native(self, machine: DualExpansion, rows_seen: int = 0) -> Any:
         """Return the native learner of a machine that has seen so many rows."""
         learner = _native.OnlineLearner(
             machine.set,
@@ -111,12 +111,12 @@ class OnlineRows(Solver[OnlineState]):
             state.stopped_because = "epochs"
         return state.entries()
 
-    def finish(self, problem: RowProblem, state: OnlineState) -> DualMachine:
+    def finish(self, problem: RowProblem, state: OnlineState) -> DualExpansion:
         """Return the machine; there is nothing left to do."""
         return state.machine
 
 
-def learner_entries(machine: DualMachine, learner: Any) -> dict[str, float]:
+def learner_entries(machine: DualExpansion, learner: Any) -> dict[str, float]:
     """Return what the record of a fit has of a machine and its learner."""
     return {
         "rows_seen": int(learner.rows_seen),

@@ -1,6 +1,6 @@
 """What solvers of duals move, and the problem that it belongs to.
 
-State        a :class:`DualMachine` with counts, random numbers and the record of the way. It is a
+State        a :class:`DualExpansion` with counts, random numbers and the record of the way. It is a
              valid machine at any time, so that a solver can stop anywhere, also in the middle of a
              round: how far the round has come is in the state too. Packed and unpacked, it goes on
              to the bit, but for two things: kernel values are computed anew, so that their number
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from widemargin.kernels import Rows
-from widemargin.solvers.duals.machine import BLOCK, DualMachine
+from widemargin.solvers.duals.expansion import BLOCK, DualExpansion
 from widemargin.solvers.progress import (
     Progress,
     Solver,
@@ -49,7 +49,7 @@ class RowProblem:
         Passes over the rows; None is as many as it takes.
     """
 
-    new_machine: Callable[[], DualMachine]
+    new_machine: Callable[[], DualExpansion]
     rows: Rows
     labels: npt.NDArray[Any]
     caps: Array
@@ -60,7 +60,7 @@ class RowProblem:
         """Number of rows."""
         return len(self.labels)
 
-    def begin(self) -> DualMachine:
+    def begin(self) -> DualExpansion:
         """Return a machine that holds no row yet, and learns from these."""
         machine = self.new_machine()
         machine.use_batch(self.rows, self.labels, self.caps)
@@ -83,7 +83,7 @@ class DualProblem(RowProblem):
 
     gap_limit: Callable[[float], float]
 
-    def is_small(self, machine: DualMachine, gap: float) -> bool:
+    def is_small(self, machine: DualExpansion, gap: float) -> bool:
         """Whether the gap is small enough."""
         return gap < np.inf and gap <= self.gap_limit(machine.set.gap()[1] + gap)
 
@@ -130,7 +130,7 @@ class RowState(SolverState):
     rows_seen : int
     """
 
-    machine: DualMachine
+    machine: DualExpansion
     rng: np.random.RandomState
     order: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     next: int = 0
@@ -299,7 +299,7 @@ class DualState(RowState):
 
 
 def machine_entries(
-    machine: DualMachine, epoch: float, rows_seen: int, arg_max: int, gap: float
+    machine: DualExpansion, epoch: float, rows_seen: int, arg_max: int, gap: float
 ) -> dict[str, float]:
     """Return what the record of a fit has of a machine."""
     dual = machine.set.gap()[1]
@@ -357,9 +357,9 @@ class DualSolver(Solver[Moved]):
         return self._begin(machine, rng)
 
     @abstractmethod
-    def _begin(self, machine: DualMachine, rng: np.random.RandomState) -> Moved:
+    def _begin(self, machine: DualExpansion, rng: np.random.RandomState) -> Moved:
         """Return the state before the first round."""
 
-    def finish(self, problem: DualProblem, state: Moved) -> DualMachine:
+    def finish(self, problem: DualProblem, state: Moved) -> DualExpansion:
         """Return the machine; there is nothing left to do."""
         return state.machine

@@ -1,4 +1,4 @@
-"""Rounds of sweeps over the rows that a dual machine holds, with conjugate gradients between.
+"""Rounds of sweeps over the rows that a dual expansion holds, with conjugate gradients between.
 
 Step         (a sweep) rows in random order; those that violate at least 0.3 times as much as the
              worst of the sweep before are solved exactly, the others fixed
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from widemargin import _native
-from widemargin.solvers.duals.machine import DualMachine
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.progress import Progress
 
 #: Sweeps of a round, after which there is time for something else.
@@ -43,13 +43,13 @@ class Sweeps:
 
     Parameters
     ----------
-    machine : DualMachine
+    machine : DualExpansion
     seed : int
     working_sets : bool, default=False
         Whether a step moves the classes of a row's working set alone.
     """
 
-    def __init__(self, machine: DualMachine, seed: int, *, working_sets: bool = False) -> None:
+    def __init__(self, machine: DualExpansion, seed: int, *, working_sets: bool = False) -> None:
         self._machine = machine
         self._native = _native.RowSweeps(machine.set, working_sets, seed)
         self._share = 0.0  # of the work of a round of sweeps, that conjugate steps may take
@@ -69,7 +69,7 @@ class Sweeps:
 
     @classmethod
     def unpack(
-        cls, packed: dict[str, Any], machine: DualMachine, *, working_sets: bool = False
+        cls, packed: dict[str, Any], machine: DualExpansion, *, working_sets: bool = False
     ) -> Self:
         """Return the sweeps that were packed; ValueError if they cannot have been."""
         sweeps = cls(machine, 0, working_sets=working_sets)

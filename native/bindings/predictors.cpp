@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "arrays.hpp"
-#include "widemargin/machine.hpp"
+#include "widemargin/predictor.hpp"
 
 namespace widemargin::bindings {
 namespace {
@@ -57,17 +57,17 @@ class FloatRow {
 };
 
 template <class T>
-std::int64_t best_of_one(const Machine<T>& machine, nb::handle x, bool check, bool single) {
+std::int64_t best_of_one(const Predictor<T>& predictor, nb::handle x, bool check, bool single) {
   const FloatRow row(x);
   if (!row.is_float()) return -1;
-  if (row.size() != machine.features()) {
-    throw nb::value_error(("A row must have " + std::to_string(machine.features()) +
+  if (row.size() != predictor.features()) {
+    throw nb::value_error(("A row must have " + std::to_string(predictor.features()) +
                            " features, got " + std::to_string(row.size()) + ".")
                               .c_str());
   }
   std::int64_t best = 0;
   const auto bad = row.visit(
-      [&](auto rows) { return machine.best(rows, &best, /*n_threads=*/1, check, single); });
+      [&](auto rows) { return predictor.best(rows, &best, /*n_threads=*/1, check, single); });
   if (bad >= 0) {
     throw nb::value_error("The row contains NaN or infinity, or a value too large for the dtype.");
   }
@@ -75,13 +75,13 @@ std::int64_t best_of_one(const Machine<T>& machine, nb::handle x, bool check, bo
 }
 
 template <class Out, class T, class Input, class View>
-void bind_scores(nb::class_<Machine<T>>& machine, const View& view) {
-  machine.def(
+void bind_scores(nb::class_<Predictor<T>>& predictor, const View& view) {
+  predictor.def(
       "scores",
-      [view](const Machine<T>& self, const Input& input, Array2<Out> out, int n_threads,
+      [view](const Predictor<T>& self, const Input& input, Array2<Out> out, int n_threads,
              bool check) {
         const auto rows = view(input);
-        require(rows.columns == self.features(), "rows have other features than the machine");
+        require(rows.columns == self.features(), "rows have other features than the predictor");
         require(out.shape(0) == rows.rows && out.shape(1) == self.outputs(),
                 "out has the wrong shape");
         nb::gil_scoped_release unlocked;
@@ -91,15 +91,15 @@ void bind_scores(nb::class_<Machine<T>>& machine, const View& view) {
 }
 
 template <class T, class Input, class View>
-void bind_rows(nb::class_<Machine<T>>& machine, const View& view) {
-  bind_scores<float, T, Input>(machine, view);
-  bind_scores<double, T, Input>(machine, view);
-  machine.def(
+void bind_rows(nb::class_<Predictor<T>>& predictor, const View& view) {
+  bind_scores<float, T, Input>(predictor, view);
+  bind_scores<double, T, Input>(predictor, view);
+  predictor.def(
       "best",
-      [view](const Machine<T>& self, const Input& input, Array1<std::int64_t> out, int n_threads,
+      [view](const Predictor<T>& self, const Input& input, Array1<std::int64_t> out, int n_threads,
              bool check, bool single) {
         const auto rows = view(input);
-        require(rows.columns == self.features(), "rows have other features than the machine");
+        require(rows.columns == self.features(), "rows have other features than the predictor");
         require(out.shape(0) == rows.rows, "out has the wrong length");
         nb::gil_scoped_release unlocked;
         return self.best(rows, out.data(), n_threads, check, single);
@@ -108,18 +108,18 @@ void bind_rows(nb::class_<Machine<T>>& machine, const View& view) {
 }
 
 template <class T>
-void bind_machine(nb::module_& m, const char* name) {
-  nb::class_<Machine<T>> machine(m, name);
-  machine.def(
+void bind_predictor(nb::module_& m, const char* name) {
+  nb::class_<Predictor<T>> predictor(m, name);
+  predictor.def(
       "__init__",
-      [](Machine<T>* self, Array2<const double> coef, Array1<const double> intercept) {
+      [](Predictor<T>* self, Array2<const double> coef, Array1<const double> intercept) {
         require(coef.shape(1) == intercept.shape(0), "coef and intercept differ in outputs");
-        new (self) Machine<T>(as_matrix(coef), as_span(intercept), *instruction_sets().front());
+        new (self) Predictor<T>(as_matrix(coef), as_span(intercept), *instruction_sets().front());
       },
       "coef"_a.noconvert(), "intercept"_a.noconvert());
-  machine.def(
+  predictor.def(
       "__init__",
-      [](Machine<T>* self, const AnyKernel& kernel, Array2<const double> basis,
+      [](Predictor<T>* self, const AnyKernel& kernel, Array2<const double> basis,
          Array2<const double> coef, Array1<const double> intercept) {
         require(coef.shape(1) == intercept.shape(0), "coef and intercept differ in outputs");
         require(coef.shape(0) == basis.shape(0), "basis and coef differ in vectors");
@@ -131,13 +131,13 @@ void bind_machine(nb::module_& m, const char* name) {
                       (adaptive->map.empty() ? 0 : basis.shape(1) * adaptive->mapped),
                   "map and basis differ in features");
         }
-        new (self) Machine<T>(kernel, as_matrix(basis), as_matrix(coef), as_span(intercept),
-                              *instruction_sets().front());
+        new (self) Predictor<T>(kernel, as_matrix(basis), as_matrix(coef), as_span(intercept),
+                                *instruction_sets().front());
       },
       "kernel"_a, "basis"_a.noconvert(), "coef"_a.noconvert(), "intercept"_a.noconvert());
-  machine.def(
+  predictor.def(
       "replace",
-      [](Machine<T>& self, Array1<const std::int64_t> places, Array2<const double> vectors,
+      [](Predictor<T>& self, Array1<const std::int64_t> places, Array2<const double> vectors,
          Array2<const double> coef, Array1<const double> intercept) {
         require(vectors.shape(0) == places.shape(0) && coef.shape(0) == places.shape(0) &&
                     vectors.shape(1) == self.features() && coef.shape(1) == self.outputs() &&
@@ -157,21 +157,22 @@ void bind_machine(nb::module_& m, const char* name) {
       },
       "places"_a.noconvert(), "vectors"_a.noconvert(), "coef"_a.noconvert(),
       "intercept"_a.noconvert());
-  machine.def_prop_ro("products_per_row", &Machine<T>::products_per_row);
-  machine.def_prop_ro("by_entries", &Machine<T>::by_entries);
-  machine.def("best_of_one", &best_of_one<T>, "x"_a.none(), "check"_a, "single"_a);
-  bind_rows<T, Array2<const float>>(machine, as_matrix<const float>);
-  bind_rows<T, Array2<const double>>(machine, as_matrix<const double>);
-  bind_rows<T, CsrArrays<float>>(machine, [](const CsrArrays<float>& rows) { return rows.view(); });
-  bind_rows<T, CsrArrays<double>>(machine,
+  predictor.def_prop_ro("products_per_row", &Predictor<T>::products_per_row);
+  predictor.def_prop_ro("by_entries", &Predictor<T>::by_entries);
+  predictor.def("best_of_one", &best_of_one<T>, "x"_a.none(), "check"_a, "single"_a);
+  bind_rows<T, Array2<const float>>(predictor, as_matrix<const float>);
+  bind_rows<T, Array2<const double>>(predictor, as_matrix<const double>);
+  bind_rows<T, CsrArrays<float>>(predictor,
+                                 [](const CsrArrays<float>& rows) { return rows.view(); });
+  bind_rows<T, CsrArrays<double>>(predictor,
                                   [](const CsrArrays<double>& rows) { return rows.view(); });
 }
 
 }  // namespace
 
-void bind_machines(nb::module_& m) {
-  bind_machine<float>(m, "MachineFloat32");
-  bind_machine<double>(m, "MachineFloat64");
+void bind_predictors(nb::module_& m) {
+  bind_predictor<float>(m, "PredictorFloat32");
+  bind_predictor<double>(m, "PredictorFloat64");
 }
 
 }  // namespace widemargin::bindings

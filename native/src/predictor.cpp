@@ -1,4 +1,4 @@
-#include "widemargin/machine.hpp"
+#include "widemargin/predictor.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -40,8 +40,8 @@ std::vector<double> transposed(Matrix<const double> matrix) {
 }  // namespace
 
 template <class T>
-Machine<T>::Machine(Matrix<const double> coef, std::span<const double> intercept,
-                    const InstructionSet& instructions)
+Predictor<T>::Predictor(Matrix<const double> coef, std::span<const double> intercept,
+                        const InstructionSet& instructions)
     : code_(&code_of<T>(instructions)),
       outputs_(intercept.size()),
       intercept_(pad_intercept<T>(intercept, code_->shape)),
@@ -53,48 +53,49 @@ Machine<T>::Machine(Matrix<const double> coef, std::span<const double> intercept
       }()) {}
 
 template <class T>
-Machine<T>::Machine(const AnyKernel& kernel, Matrix<const double> basis, Matrix<const double> coef,
-                    std::span<const double> intercept, const InstructionSet& instructions)
+Predictor<T>::Predictor(const AnyKernel& kernel, Matrix<const double> basis,
+                        Matrix<const double> coef, std::span<const double> intercept,
+                        const InstructionSet& instructions)
     : code_(&code_of<T>(instructions)),
       outputs_(intercept.size()),
       intercept_(pad_intercept<T>(intercept, code_->shape)),
       way_(Weighing{PreparedBasis<T>(kernel, basis, *code_), pack_coefficients(coef, *code_)}) {}
 
 template <class T>
-std::size_t Machine<T>::features() const {
+std::size_t Predictor<T>::features() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   return weighing ? weighing->basis.features() : std::get<FeatureSums<T>>(way_).features();
 }
 
 template <class T>
-std::size_t Machine<T>::vectors() const {
+std::size_t Predictor<T>::vectors() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   return weighing ? weighing->coef.inner() : 0;
 }
 
 template <class T>
-std::size_t Machine<T>::products_per_row() const {
+std::size_t Predictor<T>::products_per_row() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   if (weighing == nullptr) return features() * intercept_.size();
   return weighing->basis.columns() * (features() + intercept_.size());
 }
 
 template <class T>
-bool Machine<T>::by_entries() const {
+bool Predictor<T>::by_entries() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   return weighing ? weighing->basis.by_entries() : std::get<FeatureSums<T>>(way_).by_entries();
 }
 
 template <class T>
-void Machine<T>::replace(std::size_t j, std::span<const double> vector,
-                         std::span<const double> coef) {
+void Predictor<T>::replace(std::size_t j, std::span<const double> vector,
+                           std::span<const double> coef) {
   auto& weighing = std::get<Weighing>(way_);
   weighing.basis.replace(j, vector.data());
   for (std::size_t r = 0; r < coef.size(); ++r) weighing.coef.put(j, r, coef[r]);
 }
 
 template <class T>
-void Machine<T>::replace_intercept(std::span<const double> intercept) {
+void Predictor<T>::replace_intercept(std::span<const double> intercept) {
   std::transform(intercept.begin(), intercept.end(), intercept_.begin(),
                  [](double value) { return static_cast<T>(value); });
 }
@@ -102,8 +103,8 @@ void Machine<T>::replace_intercept(std::span<const double> intercept) {
 // Calls emit(first row, rows, their padded scores) for each tile.
 template <class T>
 template <class Rows, class Emit>
-std::ptrdiff_t Machine<T>::run(const Rows& rows, int n_threads, bool check,
-                               const Emit& emit) const {
+std::ptrdiff_t Predictor<T>::run(const Rows& rows, int n_threads, bool check,
+                                 const Emit& emit) const {
   constexpr auto none = std::numeric_limits<std::size_t>::max();
   std::atomic<std::size_t> first_bad = none;
   const std::size_t tiles = kTaskProducts / (products_per_row() * kTileRows + 1) + 1;
@@ -140,8 +141,8 @@ std::ptrdiff_t Machine<T>::run(const Rows& rows, int n_threads, bool check,
 
 template <class T>
 template <class Rows, class Out>
-std::ptrdiff_t Machine<T>::scores(const Rows& rows, Matrix<Out> out, int n_threads,
-                                  bool check) const {
+std::ptrdiff_t Predictor<T>::scores(const Rows& rows, Matrix<Out> out, int n_threads,
+                                    bool check) const {
   return run(rows, n_threads, check, [&](std::size_t first, std::size_t count, T* scores) {
     for (std::size_t i = 0; i < count; ++i) {
       std::transform(scores + i * intercept_.size(), scores + i * intercept_.size() + outputs_,
@@ -152,8 +153,8 @@ std::ptrdiff_t Machine<T>::scores(const Rows& rows, Matrix<Out> out, int n_threa
 
 template <class T>
 template <class Rows>
-std::ptrdiff_t Machine<T>::best(const Rows& rows, std::int64_t* out, int n_threads, bool check,
-                                bool single) const {
+std::ptrdiff_t Predictor<T>::best(const Rows& rows, std::int64_t* out, int n_threads, bool check,
+                                  bool single) const {
   return run(rows, n_threads, check, [&](std::size_t first, std::size_t count, T* scores) {
     if (single && !std::is_same_v<T, float>) {
       std::transform(scores, scores + count * intercept_.size(), scores, [](T score) {
@@ -169,13 +170,15 @@ std::ptrdiff_t Machine<T>::best(const Rows& rows, std::int64_t* out, int n_threa
   });
 }
 
-#define WIDEMARGIN_INSTANTIATE_ROWS(T, ...)                                                        \
-  template std::ptrdiff_t Machine<T>::scores(const __VA_ARGS__&, Matrix<float>, int, bool) const;  \
-  template std::ptrdiff_t Machine<T>::scores(const __VA_ARGS__&, Matrix<double>, int, bool) const; \
-  template std::ptrdiff_t Machine<T>::best(const __VA_ARGS__&, std::int64_t*, int, bool, bool)     \
+#define WIDEMARGIN_INSTANTIATE_ROWS(T, ...)                                                      \
+  template std::ptrdiff_t Predictor<T>::scores(const __VA_ARGS__&, Matrix<float>, int, bool)     \
+      const;                                                                                     \
+  template std::ptrdiff_t Predictor<T>::scores(const __VA_ARGS__&, Matrix<double>, int, bool)    \
+      const;                                                                                     \
+  template std::ptrdiff_t Predictor<T>::best(const __VA_ARGS__&, std::int64_t*, int, bool, bool) \
       const;
 #define WIDEMARGIN_INSTANTIATE(T)                      \
-  template class Machine<T>;                           \
+  template class Predictor<T>;                         \
   WIDEMARGIN_INSTANTIATE_ROWS(T, Matrix<const float>)  \
   WIDEMARGIN_INSTANTIATE_ROWS(T, Matrix<const double>) \
   WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<float>)  \

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from widemargin.estimation.streams import StreamClasses
 from widemargin.full_kernel.live import live_scores
 from widemargin.kernels import RBF, CustomKernel, Linear
+from widemargin.solvers.duals.expansion import DualExpansion
 from widemargin.solvers.duals.larank import LaRank
-from widemargin.solvers.duals.machine import DualMachine
 from widemargin.solvers.duals.online import OnlineRows
 
 
@@ -33,7 +33,7 @@ def data():
 
 
 def make(kernel, rows, n_classes):
-    return DualMachine(KERNELS[kernel], rows, n_classes, fit_intercept=True)
+    return DualExpansion(KERNELS[kernel], rows, n_classes, fit_intercept=True)
 
 
 @pytest.mark.parametrize("n_before", [2, 3])

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.compiled import CompiledPredictor
-from widemargin.estimation.base import BaseMachine
+from widemargin.estimation.base import BaseClassifier
 from widemargin.kernels import CustomKernel
 from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout
@@ -50,10 +50,10 @@ def _parts(source: Any) -> tuple[Model, Readout | None]:
         return source, None
     if isinstance(source, CompiledPredictor):
         return source._model, source._readout
-    if isinstance(source, BaseMachine):
+    if isinstance(source, BaseClassifier):
         check_is_fitted(source)
         return source.model_, source.readout_
-    if isinstance(source, type) and issubclass(source, (BaseMachine, Model)):
+    if isinstance(source, type) and issubclass(source, (BaseClassifier, Model)):
         raise TypeError(f"{source.__name__} is a class: export a fitted object of it.")
     if hasattr(source, "steps") and hasattr(source, "named_steps"):
         raise TypeError(

@@ -1,11 +1,11 @@
-"""Dual machines in the making: rows in slots, their coefficients and gradients.
+"""Dual expansions: rows in slots, their coefficients and gradients.
 
 Problem      maximise  sum_i beta_i(y_i) - 1/2 sum_ij sum_c beta_i(c) beta_j(c) k(x_i, x_j)  with
              rows of beta that sum to zero, and bounds that are the loss's; with intercepts, k is
              the kernel plus 1:
              beta_i(c) <= cap_i [c = y_i] for "crammer_singer"
              -cap_i <= beta_i(c) <= 0 for c != y_i for "weston_watkins"
-State        a :class:`DualMachine`: which rows are held, with coefficients and gradients. It is a
+State        a :class:`DualExpansion`: which rows are held, with coefficients and gradients. It is a
              valid machine at any time, so a solver can stop anywhere, and another can go on;
              :mod:`widemargin.solvers.duals.state` has what else moves
 
@@ -147,7 +147,7 @@ class Batch:
         return len(self.labels)
 
 
-class DualMachine:
+class DualExpansion:
     """Coefficients and gradients of a multiclass machine, and the kernel values they need.
 
     Parameters

@@ -17,20 +17,20 @@
 namespace widemargin {
 
 template <class T>
-class Machine {
+class Predictor {
  public:
   // Without a kernel: a linear map of `coef.rows` features.
-  Machine(Matrix<const double> coef, std::span<const double> intercept,
-          const InstructionSet& instructions);
-  Machine(const AnyKernel& kernel, Matrix<const double> basis, Matrix<const double> coef,
-          std::span<const double> intercept, const InstructionSet& instructions);
+  Predictor(Matrix<const double> coef, std::span<const double> intercept,
+            const InstructionSet& instructions);
+  Predictor(const AnyKernel& kernel, Matrix<const double> basis, Matrix<const double> coef,
+            std::span<const double> intercept, const InstructionSet& instructions);
 
   std::size_t features() const;
   std::size_t outputs() const { return outputs_; }
   std::size_t vectors() const;  // 0 without a kernel
   std::size_t products_per_row() const;
   bool by_entries() const;  // as FeatureSums
-  // Another vector in the place of one, with its coefficients, and other intercepts: so a machine
+  // Another vector in the place of one, with its coefficients, and other intercepts: so a predictor
   // follows one that learns. Nobody may predict meanwhile.
   void replace(std::size_t j, std::span<const double> vector, std::span<const double> coef);
   void replace_intercept(std::span<const double> intercept);

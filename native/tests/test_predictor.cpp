@@ -17,7 +17,7 @@
 #include "check.hpp"
 #include "random_data.hpp"
 #include "sparse_data.hpp"
-#include "widemargin/machine.hpp"
+#include "widemargin/predictor.hpp"
 
 namespace widemargin::tests {
 namespace {
@@ -117,7 +117,7 @@ std::vector<Form> double_forms_of(const Table& table) {
   return {dense_form<double>(table), sparse_form<double>(table)};
 }
 
-// ---- machines
+// ---- predictors
 
 struct Model {
   std::string name;
@@ -185,12 +185,12 @@ struct Answer {
 
 struct AnyMachine {
   std::string name;
-  std::variant<Machine<float>, Machine<double>> machine;
+  std::variant<Predictor<float>, Predictor<double>> predictor;
 
-  bool single_precision() const { return machine.index() == 0; }
+  bool single_precision() const { return predictor.index() == 0; }
   double tolerance() const { return single_precision() ? 1e-5 : 1e-12; }
   std::size_t outputs() const {
-    return std::visit([](const auto& each) { return each.outputs(); }, machine);
+    return std::visit([](const auto& each) { return each.outputs(); }, predictor);
   }
 };
 
@@ -199,10 +199,10 @@ AnyMachine make_machine(const Model& model, const InstructionSet& set) {
   const Strided<double> basis(model.basis), coef(model.coef, 2);
   const std::string name = std::string(set.name) + ", " + type_name<T>();
   if (!model.kernel) {
-    return {name, Machine<T>(coef.view(0, model.coef.rows), model.intercept, set)};
+    return {name, Predictor<T>(coef.view(0, model.coef.rows), model.intercept, set)};
   }
-  return {name, Machine<T>(*model.kernel, basis.view(0, model.basis.rows),
-                           coef.view(0, model.coef.rows), model.intercept, set)};
+  return {name, Predictor<T>(*model.kernel, basis.view(0, model.basis.rows),
+                             coef.view(0, model.coef.rows), model.intercept, set)};
 }
 
 std::vector<AnyMachine> machines_of(const Model& model) {
@@ -217,20 +217,20 @@ std::vector<AnyMachine> machines_of(const Model& model) {
 constexpr double kCanary = -77.25;
 
 template <class T, class Rows>
-Answer ask(const Machine<T>& machine, const Rows& rows, int n_threads, bool check) {
+Answer ask(const Predictor<T>& predictor, const Rows& rows, int n_threads, bool check) {
   constexpr std::size_t margin = 5;
-  const std::size_t outputs = machine.outputs(), stride = outputs + 3;
+  const std::size_t outputs = predictor.outputs(), stride = outputs + 3;
   std::vector<T> scores(rows.rows * stride + 2 * margin, T(kCanary));
   std::vector<std::int64_t> best(rows.rows + 2 * margin, -9);
   Answer answer;
-  answer.bad = machine.scores(rows, Matrix<T>{scores.data() + margin, rows.rows, outputs, stride},
-                              n_threads, check);
+  answer.bad = predictor.scores(rows, Matrix<T>{scores.data() + margin, rows.rows, outputs, stride},
+                                n_threads, check);
   const bool single = std::is_same_v<T, float>;
-  CHECK(machine.best(rows, best.data() + margin, n_threads, check, single) == answer.bad);
+  CHECK(predictor.best(rows, best.data() + margin, n_threads, check, single) == answer.bad);
   // Into a matrix of the other precision.
   using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
   std::vector<Other> others(rows.rows * outputs);
-  CHECK(machine.scores(rows, contiguous(others.data(), rows.rows, outputs), n_threads, check) ==
+  CHECK(predictor.scores(rows, contiguous(others.data(), rows.rows, outputs), n_threads, check) ==
         answer.bad);
 
   bool intact = true, converted = true;
@@ -257,10 +257,10 @@ Answer ask(const Machine<T>& machine, const Rows& rows, int n_threads, bool chec
   return answer;
 }
 
-Answer ask(const AnyMachine& machine, const AnyRows& rows, int n_threads = 1, bool check = true) {
+Answer ask(const AnyMachine& predictor, const AnyRows& rows, int n_threads = 1, bool check = true) {
   return std::visit(
       [&](const auto& each, const auto& view) { return ask(each, view, n_threads, check); },
-      machine.machine, rows);
+      predictor.predictor, rows);
 }
 
 bool same_bits(const std::vector<double>& left, const std::vector<double>& right) {
@@ -297,16 +297,16 @@ void check_near_all(const std::vector<double>& got, const std::vector<double>& e
   CHECK_NEAR(worst / largest_size(expected), 0.0, tolerance);
 }
 
-// Scores of all `forms` by all machines, against plain loops over `rows`.
+// Scores of all `forms` by all predictors, against plain loops over `rows`.
 void check_model(const Model& model, const Table& rows, const std::vector<Form>& forms) {
   const Table expected = plain_scores(model, rows);
-  for (const AnyMachine& machine : machines_of(model)) {
+  for (const AnyMachine& predictor : machines_of(model)) {
     for (const Form& form : forms) {
-      const Case where(machine.name + ", " + model.name + ", " + form.name);
-      const Answer answer = ask(machine, form.all(rows.rows));
+      const Case where(predictor.name + ", " + model.name + ", " + form.name);
+      const Answer answer = ask(predictor, form.all(rows.rows));
       CHECK(answer.bad == -1);
-      check_near_all(answer.scores, expected.values, machine.tolerance());
-      CHECK(answer.best == first_largest(answer.scores, machine.outputs()));
+      check_near_all(answer.scores, expected.values, predictor.tolerance());
+      CHECK(answer.best == first_largest(answer.scores, predictor.outputs()));
     }
   }
 }
@@ -441,12 +441,12 @@ TEST("rows that follow each other without a gap") {
   const std::vector<float> same(rows.values.begin(), rows.values.end());
   for (const Model& model : models_of(basis, 3, random)) {
     const Table expected = plain_scores(model, rows);
-    for (const AnyMachine& machine : machines_of(model)) {
-      const Case where(machine.name + ", " + model.name);
+    for (const AnyMachine& predictor : machines_of(model)) {
+      const Case where(predictor.name + ", " + model.name);
       const AnyRows views[] = {contiguous(same.data(), 45, 37),
                                contiguous(rows.values.data(), 45, 37)};
       for (const AnyRows& view : views) {
-        check_near_all(ask(machine, view).scores, expected.values, machine.tolerance());
+        check_near_all(ask(predictor, view).scores, expected.values, predictor.tolerance());
       }
     }
   }
@@ -456,22 +456,22 @@ TEST("no rows at all, from no memory") {
   Random random(12);
   const std::int64_t start = 0;
   for (const Model& model : models_of(random_table(10, 5, random), 3, random)) {
-    for (const AnyMachine& machine : machines_of(model)) {
+    for (const AnyMachine& predictor : machines_of(model)) {
       const AnyRows views[] = {Matrix<const float>{nullptr, 0, 5, 5},
                                Matrix<const double>{nullptr, 0, 5, 5},
                                SparseMatrix<float>{nullptr, nullptr, &start, 0, 5},
                                SparseMatrix<double>{nullptr, nullptr, &start, 0, 5}};
       for (const AnyRows& view : views) {
-        for (const int n_threads : {1, 2}) CHECK(ask(machine, view, n_threads).bad == -1);
+        for (const int n_threads : {1, 2}) CHECK(ask(predictor, view, n_threads).bad == -1);
       }
     }
   }
 }
 
-TEST("a machine knows its features, outputs and work") {
+TEST("a predictor knows its features, outputs and work") {
   Random random(13);
   for (const Model& model : models_of(random_table(10, 5, random), 3, random)) {
-    for (const AnyMachine& machine : machines_of(model)) {
+    for (const AnyMachine& predictor : machines_of(model)) {
       std::visit(
           [&](const auto& each) {
             CHECK(each.features() == model.features());
@@ -479,7 +479,7 @@ TEST("a machine knows its features, outputs and work") {
             CHECK(each.products_per_row() >= (model.kernel ? 10 * (5 + 3) : 5 * 3));
             CHECK(each.products_per_row() <= (model.kernel ? 16 * (5 + 16) : 5 * 16));
           },
-          machine.machine);
+          predictor.predictor);
     }
   }
 }
@@ -493,11 +493,11 @@ TEST("answers are the same to the bit for 1 and 2 threads") {
   make_sparse(basis, true, random);
   const std::vector<Form> forms = forms_of(rows);
   for (const Model& model : models_of(basis, 3, random)) {
-    for (const AnyMachine& machine : machines_of(model)) {
+    for (const AnyMachine& predictor : machines_of(model)) {
       for (const Form& form : forms) {
-        const Case where(machine.name + ", " + model.name + ", " + form.name);
-        const Answer one = ask(machine, form.all(rows.rows), 1);
-        const Answer two = ask(machine, form.all(rows.rows), 2);
+        const Case where(predictor.name + ", " + model.name + ", " + form.name);
+        const Answer one = ask(predictor, form.all(rows.rows), 1);
+        const Answer two = ask(predictor, form.all(rows.rows), 2);
         CHECK(same_bits(two.scores, one.scores));
         CHECK(two.best == one.best);
       }
@@ -509,10 +509,10 @@ TEST("far more threads than there are tasks") {
   Random random(27);
   const Table rows = random_table(3000, 5, random);
   const Model model = models_of(random_table(9, 5, random), 3, random).front();
-  const AnyMachine machine = make_machine<float>(model, *instruction_sets().front());
+  const AnyMachine predictor = make_machine<float>(model, *instruction_sets().front());
   const Form form = dense_form<float>(rows);
-  const Answer one = ask(machine, form.all(rows.rows), 1);
-  CHECK(same_bits(ask(machine, form.all(rows.rows), 100'000).scores, one.scores));
+  const Answer one = ask(predictor, form.all(rows.rows), 1);
+  CHECK(same_bits(ask(predictor, form.all(rows.rows), 100'000).scores, one.scores));
 }
 
 // A tile of dense rows would be far larger than they are.
@@ -558,15 +558,15 @@ TEST("wide rows, of few entries and of many, are the same alone and together") {
     const Table expected = plain_scores(model, rows);
     for (const bool single : {true, false}) {
       const InstructionSet& set = *instruction_sets().front();
-      const AnyMachine machine =
+      const AnyMachine predictor =
           single ? make_machine<float>(model, set) : make_machine<double>(model, set);
       for (const Form& form : forms) {
-        const Case where(machine.name + ", " + model.name + ", " + form.name);
-        const Answer all = ask(machine, form.all(rows.rows));
-        check_near_all(all.scores, expected.values, machine.tolerance());
+        const Case where(predictor.name + ", " + model.name + ", " + form.name);
+        const Answer all = ask(predictor, form.all(rows.rows));
+        check_near_all(all.scores, expected.values, predictor.tolerance());
         Answer parts;
         for (std::size_t i = 0; i < rows.rows; ++i) {
-          const Answer part = ask(machine, form.view(i, 1));
+          const Answer part = ask(predictor, form.view(i, 1));
           parts.scores.insert(parts.scores.end(), part.scores.begin(), part.scores.end());
         }
         CHECK(same_bits(parts.scores, all.scores));
@@ -587,15 +587,15 @@ TEST("a row alone, or among others, has the same scores to the bit as in a batch
       for (std::size_t f = 0; f < shape.features; ++f) rows(20, f) *= 8, rows(41, f) *= 1e6;
       const std::vector<Form> forms = forms_of(rows);
       for (const Model& model : models_of(basis, shape.outputs, random)) {
-        for (const AnyMachine& machine : machines_of(model)) {
+        for (const AnyMachine& predictor : machines_of(model)) {
           for (const Form& form : forms) {
-            const Case which(machine.name + ", " + model.name + ", " + form.name);
-            const Answer batch = ask(machine, form.all(rows.rows));
+            const Case which(predictor.name + ", " + model.name + ", " + form.name);
+            const Answer batch = ask(predictor, form.all(rows.rows));
             for (const std::size_t together : {1, 3, 6, 13}) {
               Answer parts;
               for (std::size_t first = 0; first < rows.rows; first += together) {
                 const std::size_t count = std::min(together, rows.rows - first);
-                const Answer part = ask(machine, form.view(first, count));
+                const Answer part = ask(predictor, form.view(first, count));
                 parts.scores.insert(parts.scores.end(), part.scores.begin(), part.scores.end());
                 parts.best.insert(parts.best.end(), part.best.begin(), part.best.end());
               }
@@ -620,8 +620,8 @@ TEST("of equal scores the first is the best, at any place among any number") {
       model.intercept.assign(outputs, -3.0);
       for (const std::size_t same : {j, (j + outputs) / 2, outputs - 1}) model.intercept[same] = -2;
       const Table rows(7, 5, 0.25);
-      for (const AnyMachine& machine : machines_of(model)) {
-        const Answer answer = ask(machine, dense_form<float>(rows).all(7));
+      for (const AnyMachine& predictor : machines_of(model)) {
+        const Answer answer = ask(predictor, dense_form<float>(rows).all(7));
         CHECK(answer.best == std::vector<std::int64_t>(7, static_cast<std::int64_t>(j)));
       }
     }
@@ -638,10 +638,10 @@ TEST("best is the first largest of scores with many ties") {
     model.intercept.assign(outputs, 0.0);
     const std::vector<std::int64_t> expected =
         first_largest(plain_scores(model, rows).values, outputs);
-    for (const AnyMachine& machine : machines_of(model)) {
+    for (const AnyMachine& predictor : machines_of(model)) {
       for (const Form& form : forms_of(rows)) {
-        const Case where(machine.name + ", " + form.name + ", " + std::to_string(outputs));
-        CHECK(ask(machine, form.all(rows.rows)).best == expected);
+        const Case where(predictor.name + ", " + form.name + ", " + std::to_string(outputs));
+        CHECK(ask(predictor, form.all(rows.rows)).best == expected);
       }
     }
   }
@@ -658,8 +658,8 @@ TEST("a single score is chosen if it is above 0") {
     Model linear{"linear map", std::nullopt, {}, Table(3, 1), {score}};
     Model rbf{"rbf", RbfKernel{1.0}, Table(2, 3), Table(2, 1), {score}};
     for (const Model& model : {linear, rbf}) {
-      for (const AnyMachine& machine : machines_of(model)) {
-        CHECK(ask(machine, dense_form<double>(rows).all(9)).best ==
+      for (const AnyMachine& predictor : machines_of(model)) {
+        CHECK(ask(predictor, dense_form<double>(rows).all(9)).best ==
               std::vector<std::int64_t>(9, expected));
       }
     }
@@ -678,20 +678,20 @@ TEST("the best of scores in single precision is the first that is largest once r
     const Model linear{"linear map", std::nullopt, {}, Table(3, outputs), intercept};
     const Model rbf{"rbf", RbfKernel{1.0}, Table(2, 3), Table(2, outputs), intercept};
     for (const Model& model : {linear, rbf}) {
-      for (const AnyMachine& machine : machines_of(model)) {
-        const Case where(machine.name + ", " + model.name);
+      for (const AnyMachine& predictor : machines_of(model)) {
+        const Case where(predictor.name + ", " + model.name);
         std::visit(
             [&](const auto& each) {
               for (const bool single : {true, false}) {
                 std::vector<std::int64_t> best = none;
                 each.best(contiguous(rows.values.data(), rows.rows, rows.columns), best.data(), 2,
                           true, single);
-                const bool rounded = single || machine.single_precision();
+                const bool rounded = single || predictor.single_precision();
                 CHECK(best == std::vector<std::int64_t>(
                                   rows.rows, rounded ? expected.first : expected.second));
               }
             },
-            machine.machine);
+            predictor.predictor);
       }
     }
   }
@@ -706,9 +706,9 @@ TEST("best is one of the outputs even where finite rows have scores that are no 
                            std::vector<double>(outputs, 0.0)};
     const Table rows(3, 2, 1e37);
     for (const Model& model : {linear, polynomial}) {
-      for (const AnyMachine& machine : machines_of(model)) {
-        const Case where(machine.name + ", " + model.name + ", " + std::to_string(outputs));
-        const Answer answer = ask(machine, dense_form<float>(rows).all(3));
+      for (const AnyMachine& predictor : machines_of(model)) {
+        const Case where(predictor.name + ", " + model.name + ", " + std::to_string(outputs));
+        const Answer answer = ask(predictor, dense_form<float>(rows).all(3));
         CHECK(answer.bad == -1);
         for (const std::int64_t best : answer.best) {
           CHECK(best >= 0 && best < static_cast<std::int64_t>(outputs));
@@ -751,19 +751,19 @@ TEST("the first row with a number that is not finite is found, if it is looked f
       if (zeros) make_sparse(good, false, random), make_sparse(basis, true, random);
       const std::vector<Model> models = models_of(basis, 3, random);
       for (const Model& model : models) {
-        const std::vector<AnyMachine> machines = machines_of(model);
+        const std::vector<AnyMachine> predictors = machines_of(model);
         for (const BadNumber& bad : kBadNumbers) {
           for (const std::vector<std::size_t>& each : places) {
             const Table rows = with_bad_rows(good, each, bad.value);
             const auto first = static_cast<std::ptrdiff_t>(each.front());
             for (const Form& form : bad.in_double ? forms_of(rows) : double_forms_of(rows)) {
-              for (const AnyMachine& machine : machines) {
-                const Case where(std::to_string(features) + " features, " + machine.name + ", " +
+              for (const AnyMachine& predictor : predictors) {
+                const Case where(std::to_string(features) + " features, " + predictor.name + ", " +
                                  model.name + ", " + form.name + ", " + bad.name + " at " +
                                  std::to_string(first));
-                const bool found = bad.in_double || machine.single_precision();
-                CHECK(ask(machine, form.all(33)).bad == (found ? first : -1));
-                if (first == 0) CHECK(ask(machine, form.all(33), 1, false).bad == -1);
+                const bool found = bad.in_double || predictor.single_precision();
+                CHECK(ask(predictor, form.all(33)).bad == (found ? first : -1));
+                if (first == 0) CHECK(ask(predictor, form.all(33), 1, false).bad == -1);
               }
             }
           }
@@ -779,13 +779,13 @@ TEST("the first bad row is found whichever thread meets it") {
   make_sparse(good, false, random);
   make_sparse(basis, true, random);
   for (const Model& model : models_of(basis, 2, random)) {
-    const AnyMachine machine = make_machine<float>(model, *instruction_sets().front());
+    const AnyMachine predictor = make_machine<float>(model, *instruction_sets().front());
     const std::vector<std::vector<std::size_t>> places = {{2048}, {1023, 1500, 2048}, {1030, 1031}};
     for (const std::vector<std::size_t>& each : places) {
       const Table rows = with_bad_rows(good, each, 1e300);
       for (const Form& form : double_forms_of(rows)) {
         const Case where(model.name + ", " + form.name);
-        CHECK(ask(machine, form.all(2049), 2).bad == static_cast<std::ptrdiff_t>(each.front()));
+        CHECK(ask(predictor, form.all(2049), 2).bad == static_cast<std::ptrdiff_t>(each.front()));
       }
     }
   }
@@ -798,12 +798,12 @@ TEST("a bad row leaves the scores of the others as they are") {
     Table rows = good;
     rows(9, 2) = std::numeric_limits<double>::quiet_NaN();
     for (const Model& model : models_of(random_table(9, features, random), 3, random)) {
-      for (const AnyMachine& machine : machines_of(model)) {
+      for (const AnyMachine& predictor : machines_of(model)) {
         const std::vector<Form> before = forms_of(good), after = forms_of(rows);
         for (std::size_t k = 0; k < after.size(); ++k) {
-          const Case where(machine.name + ", " + model.name + ", " + after[k].name);
-          std::vector<double> expected = ask(machine, before[k].all(45)).scores;
-          std::vector<double> got = ask(machine, after[k].all(45)).scores;
+          const Case where(predictor.name + ", " + model.name + ", " + after[k].name);
+          std::vector<double> expected = ask(predictor, before[k].all(45)).scores;
+          std::vector<double> got = ask(predictor, after[k].all(45)).scores;
           for (std::size_t r = 0; r < 3; ++r) expected[9 * 3 + r] = got[9 * 3 + r] = 0.0;
           CHECK(same_bits(got, expected));
         }
@@ -830,7 +830,7 @@ TEST("finite rows whose squares are no numbers are no bad rows, and have kernel 
   }
 }
 
-TEST("double precision rows of 1e200 are no bad rows of a machine of that precision") {
+TEST("double precision rows of 1e200 are no bad rows of a predictor of that precision") {
   Random random(21);
   for (const std::size_t features : {5, 40}) {
     Table rows = random_table(33, features, random);
@@ -838,13 +838,13 @@ TEST("double precision rows of 1e200 are no bad rows of a machine of that precis
     for (std::size_t f = 0; f < features; ++f) rows(5, f) = 1e200, rows(32, f) = -1e200;
     for (const Model& model : distance_models(0.5, basis, 3, random)) {
       const Table expected = plain_scores(model, rows);
-      for (const AnyMachine& machine : machines_of(model)) {
-        if (machine.single_precision()) continue;
+      for (const AnyMachine& predictor : machines_of(model)) {
+        if (predictor.single_precision()) continue;
         for (const Form& form : double_forms_of(rows)) {
-          const Case where(machine.name + ", " + model.name + ", " + form.name);
-          const Answer answer = ask(machine, form.all(rows.rows));
+          const Case where(predictor.name + ", " + model.name + ", " + form.name);
+          const Answer answer = ask(predictor, form.all(rows.rows));
           CHECK(answer.bad == -1);
-          check_near_all(answer.scores, expected.values, machine.tolerance());
+          check_near_all(answer.scores, expected.values, predictor.tolerance());
         }
       }
     }
@@ -935,11 +935,11 @@ TEST("what distances by products lose of a kernel value is within what is tolera
     }
     const Model model{"rbf", RbfKernel{1.0}, basis, coef, {0.0}};
     const Table expected = plain_scores(model, rows);
-    for (const AnyMachine& machine : machines_of(model)) {
-      if (machine.single_precision() != single) continue;
+    for (const AnyMachine& predictor : machines_of(model)) {
+      if (predictor.single_precision() != single) continue;
       for (const Form& form : forms_of(rows)) {
-        const Case where(machine.name + ", " + form.name);
-        check_near_all(ask(machine, form.all(rows.rows)).scores, expected.values, tolerated);
+        const Case where(predictor.name + ", " + form.name);
+        check_near_all(ask(predictor, form.all(rows.rows)).scores, expected.values, tolerated);
       }
     }
   }
