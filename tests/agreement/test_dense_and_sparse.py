@@ -111,7 +111,7 @@ def assert_same_bits(dense, sparse, X):
 def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
     X, y = load(name, scaled=scaled, dtype=dtype, n_rows=150)
     settings = {"kernel": kernel, "loss": loss, "basis": basis, "n_candidates": 32}
-    dense, sparse = fit_both(sparse_machine(6, random_state=0, **settings), X, y)
+    dense, sparse = fit_both(sparse_machine(10, random_state=0, **settings), X, y)
     assert_same_bits(dense, sparse, X)
     assert sparse.objective_ == dense.objective_
     assert sp.issparse(sparse.basis_)

@@ -181,7 +181,7 @@ def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse):
         stack = f"{name}_map[" in text
         assert stack == ("and the mapped row" in text) == kernel.startswith("mapped")
         cases.append((export, model, readout))
-    library = build(tmp_path, [export.path for export, _, _ in cases], "-O0")
+    library = build(tmp_path, [export.path for export, _, _ in cases], "-O1")
     for export, model, readout in cases:
         if quantize is None:
             assert_agrees(library, export.name, model, readout, rows_for(model), dtype)

@@ -25,7 +25,7 @@ from widemargin.kernels import AdaptiveRBF
 from widemargin.model_files import ModelFileError, load, save
 from widemargin.models import KernelExpansion
 
-N_BYTES, N_VALUES = 4_000, 2_500  # files of either round
+N_BYTES, N_VALUES = 10_000, 8_000  # files of either round
 
 rng = np.random.RandomState(0)
 ROWS = rng.randn(30, 3)

@@ -16,7 +16,7 @@ from hostile.exact import Dual, has_constant, sparse_objective
 from hostile.kernel_values import argument_rounding, dense, kernel_values
 from widemargin.losses import LOSSES
 
-_NOISY = 3e-3  # of an objective: a third of that, about, is warned of
+_NOISY = 2e-3  # of an objective: more rounding than that is warned of
 NOISE = "single precision, and here so large"  # the warning of it
 INDEFINITE = "not positive semi-definite"
 

@@ -17,7 +17,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _PROBED_PATTERNS = 200
 _NOISY = 1e-3  # of the dual, that rounding of kernel values may change
-_NOISY_LOSSES = 2e-3  # of the primal, by losses that are there by rounding alone
+_NOISY_LOSSES = 1.5e-3  # of the primal, by losses that are there by rounding alone
 _INDEFINITE = 1e-5  # of the largest eigenvalue: below minus this one is no rounding error
 
 
