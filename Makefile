@@ -15,8 +15,10 @@ PROCESSES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Each process begins with a half of the tests, in their order, so that tests which share a fitted
 # machine meet; who is done early takes from the other.
 PARALLEL := --numprocesses $(PROCESSES) --dist worksteal
+# Which tests; "make test-all" asks those too that this leaves out. See tests/tiers.py.
+TIER := -m "not thorough"
 # For the makes that this one starts.
-export PYTHON PROCESSES PYTEST
+export PYTHON PROCESSES PYTEST TIER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 SANITIZE := build/sanitize
@@ -31,12 +33,13 @@ NATIVE := $(sort $(shell find native -name '*.hpp' -o -name '*.cpp'))
 unexport MAKEFLAGS
 # The stamps are made on the way to a target; make must not delete them as intermediate files.
 .SECONDARY:
-.PHONY: help demo test test-native test-python test-oldest test-foreign lint bench bench-quick docs \
-  prepare clean FORCE
+.PHONY: help demo test test-all test-native test-python test-oldest test-foreign native-tests lint bench \
+  bench-quick docs prepare clean FORCE
 
 help:
 	@echo 'make demo         fit and show a classifier on data that comes with scikit-learn'
-	@echo 'make test         native tests under sanitizers beside Python tests'
+	@echo 'make test         native tests under sanitizers beside Python tests, within minutes'
+	@echo 'make test-all     the same with every combination of options, where that leaves some out'
 	@echo 'make test-native  only the first'
 	@echo 'make test-python  only the second; PYTEST="-k loss" passes options on'
 	@echo 'make test-oldest  Python tests with the oldest versions that pyproject.toml allows'
@@ -45,7 +48,7 @@ help:
 	@echo 'make bench        benchmarks against other libraries'
 	@echo 'make bench-quick  every part of them on few rows: shows that they run'
 	@echo 'make docs         HTML documentation in build/docs'
-	@echo 'make prepare      all environments and the package, for all of the above'
+	@echo 'make prepare      all environments, the package and native tests, for all of the above'
 	@echo 'make clean        remove all that make made, environments included'
 	@echo
 	@echo 'PYTHON=python3.13 chooses the interpreter of a new .venv.'
@@ -59,15 +62,20 @@ test: $(VENV)/.created
 	@$(SUBMAKE) $(VENV)/.extra-test
 	@$(TOGETHER) native='$(SUBMAKE) test-native' python='$(SUBMAKE) test-python'
 
-test-native: $(VENV)/.deps-test
-	@$(BIN)/cmake -S . -B $(SANITIZE) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
-	  -DWIDEMARGIN_PYTHON=OFF -DWIDEMARGIN_SANITIZE=ON --log-level=WARNING >/dev/null
-	@$(BIN)/cmake --build $(SANITIZE) -- --quiet -j $(PROCESSES)
+test-all:
+	@$(SUBMAKE) test TIER=
+
+test-native: native-tests
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 OMP_WAIT_POLICY=passive \
 	  $(BIN)/ctest --test-dir $(SANITIZE) --output-on-failure --no-tests=error
 
+native-tests: $(VENV)/.deps-test
+	@$(BIN)/cmake -S . -B $(SANITIZE) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+	  -DWIDEMARGIN_PYTHON=OFF -DWIDEMARGIN_SANITIZE=ON --log-level=WARNING >/dev/null
+	@$(BIN)/cmake --build $(SANITIZE) -- --quiet -j $(PROCESSES)
+
 test-python: $(VENV)/.extra-test
-	@$(BIN)/python -m pytest $(PARALLEL) $(PYTEST)
+	@$(BIN)/python -m pytest $(PARALLEL) $(TIER) $(PYTEST)
 
 test-oldest: $(OLDEST)/.package
 	@$(OLDEST)/bin/python -m pytest $(PARALLEL) $(PYTEST)
@@ -103,7 +111,7 @@ prepare: $(VENV)/.created
 	@$(TOGETHER) wheel='$(SUBMAKE) $(VENV)/.wheel' \
 	  packages='$(SUBMAKE) $(VENV)/.deps-test $(VENV)/.deps-lint $(VENV)/.deps-bench' \
 	  oldest='$(SUBMAKE) $(OLDEST)/.deps' foreign='$(SUBMAKE) $(FOREIGN)/.deps'
-	@$(SUBMAKE) $(VENV)/.package $(OLDEST)/.package $(FOREIGN)/.package
+	@$(SUBMAKE) native-tests $(VENV)/.package $(OLDEST)/.package $(FOREIGN)/.package
 
 # The wheel is built once for all environments and extras; these then add only what is missing.
 $(VENV)/.extra-%: $(VENV)/.deps-% $(VENV)/.package

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_svmlight_file
+from tiers import mark_thorough
 
 PATIENCE = 10  # seconds between the time limit of a test and the end of the program
 STDERR = pytest.StashKey[int]()
@@ -56,6 +57,12 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Say what is thorough before pytest chooses by marks."""
+    mark_thorough(items)
 
 
 def pytest_addoption(parser):

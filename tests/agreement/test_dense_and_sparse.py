@@ -95,6 +95,7 @@ def assert_same_bits(dense, sparse, X):
     assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("name", [*LOADERS, "generated"])
 @pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
 @both_dtypes
@@ -184,6 +185,7 @@ def test_wide_rows_of_many_entries(dtype, kernel):
     assert_same_bits(dense, sparse, X)
 
 
+@pytest.mark.combinations
 @both_dtypes
 @every_kernel
 @pytest.mark.parametrize("loss", ["weston_watkins", "logistic"])

@@ -98,6 +98,7 @@ def test_value_gradient_and_hessian_product_are_those_with_the_inverse(
     near(problem.hessian_product(scores, at, D), expected)
 
 
+@pytest.mark.combinations
 @every_loss
 @every_root
 def test_newton_finds_the_point_of_the_problem_with_the_inverse(loss, root, three_classes):
@@ -115,6 +116,7 @@ def test_newton_finds_the_point_of_the_problem_with_the_inverse(loss, root, thre
     )
 
 
+@pytest.mark.combinations
 @every_loss
 @pytest.mark.parametrize("name", ["triangular", "singular, thin", "singular, square"])
 def test_a_greedy_fit_with_all_rows_is_the_full_problem(loss, name, three_classes):

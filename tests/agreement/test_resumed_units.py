@@ -79,6 +79,7 @@ def bits_of(solver, problem, state):
     return list(way), state.stopped_because, [array.tobytes() for array in arrays]
 
 
+@pytest.mark.combinations
 @every_solver
 @every_metric
 @both_endings
@@ -118,6 +119,7 @@ class Clock(Progress):
             state.stopped_because = ""
 
 
+@pytest.mark.combinations
 @every_solver
 @every_metric
 @both_endings

@@ -52,6 +52,7 @@ def assert_same_fit(one, several, share):
     assert_allclose(several.coefficients, one.coefficients, atol=share * size)
 
 
+@pytest.mark.combinations
 @every_loss
 @pytest.mark.parametrize("n_candidates", [20, "all"])
 def test_several_blocks_give_the_fit_of_one(loss, n_candidates, problem_rows):

@@ -126,6 +126,7 @@ def test_value_and_gradient_are_those_of_the_twin(shape, loss, fit_intercept):
         assert_allclose(getattr(gradient, name), expected[name], atol=2e-4 * scale, err_msg=name)
 
 
+@pytest.mark.combinations
 @every_shape
 @every_loss
 def test_gradient_is_the_slope_of_the_optimal_value(shape, loss):
@@ -190,6 +191,7 @@ def values_of(machine, X):
     return adaptive_rbf(X, machine.basis_, kernel.widths, kernel.metric)
 
 
+@pytest.mark.combinations
 @every_metric
 @every_loss
 @both_intercepts

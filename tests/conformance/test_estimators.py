@@ -6,6 +6,7 @@ import pytest
 from contract import every_estimator, unfitted
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from tiers import covering
 
 from widemargin import (
     ChosenBasis,
@@ -80,6 +81,20 @@ def estimators():
     return list({str(machine): machine for machine in machines}.values())
 
 
+def choices_of(estimator):
+    """Return what the checks of an estimator reach: the value of each parameter of its class."""
+    name = type(estimator).__name__
+    return {(name, parameter, repr(v)) for parameter, v in estimator.get_params().items()}
+
+
+def in_tiers():
+    """Return few machines that reach every choice, and the others."""
+    machines = estimators()
+    first = covering([choices_of(machine) for machine in machines])
+    others = [number for number in range(len(machines)) if number not in first]
+    return tuple([machines[number] for number in tier] for tier in (first, others))
+
+
 STOPS_AT_A_GAP = "a weight is a repeated row at the optimum, which a solver or a pass comes near to"
 NO_INTERCEPT = "scores of opposite rows are opposite: no weight makes all rows one class"
 ODD_KERNELS = ("linear", "poly", "sigmoid", "precomputed")  # of the data that the check makes
@@ -100,7 +115,10 @@ def name_of(check):
     return getattr(check, "func", check).__name__
 
 
-@parametrize_with_checks(estimators(), expected_failed_checks=not_expected_of)
+FIRST, OTHERS = in_tiers()
+
+
+@parametrize_with_checks(FIRST, expected_failed_checks=not_expected_of)
 def test_check_of_scikit_learn(estimator, check):
     try:
         check(estimator)
@@ -109,6 +127,18 @@ def test_check_of_scikit_learn(estimator, check):
         if name_of(check) not in NEEDS_AN_ENVIRONMENT_VARIABLE:
             pytest.fail(f"{name_of(check)} did not run: {reason}")
         raise
+
+
+@pytest.mark.thorough
+@parametrize_with_checks(OTHERS, expected_failed_checks=not_expected_of)
+def test_check_of_scikit_learn_with_the_same_choices_otherwise_put_together(estimator, check):
+    test_check_of_scikit_learn(estimator, check)
+
+
+def test_the_first_machines_reach_every_choice():
+    reached = set().union(*map(choices_of, FIRST))
+    assert reached == set().union(*map(choices_of, estimators()))
+    assert sorted(map(str, FIRST + OTHERS)) == sorted(map(str, estimators()))
 
 
 def test_the_checks_reach_every_choice():

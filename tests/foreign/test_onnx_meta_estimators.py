@@ -174,6 +174,7 @@ def has_no_probabilities(wrapper, machine):
     return wrapper.endswith("proba") and machine not in LOGISTIC
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(("n_classes", "labels"), [(2, "integers"), (3, "strings")])
 @pytest.mark.parametrize("machine", ["hinge", "logistic"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
@@ -184,6 +185,7 @@ def test_meta_estimator(wrapper, machine, n_classes, labels):
     assert_same(WRAPPERS[wrapper](clone(MACHINES[machine])).fit(X, y), X)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(("n_classes", "labels"), [(2, "strings"), (3, "integers")])
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("wrapper", ESSENTIAL)

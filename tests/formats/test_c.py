@@ -155,6 +155,7 @@ def assert_agrees(library, name, model, readout, rows, dtype):
         assert np.abs(p - expected).max() <= 2 * tolerance(dtype) * max(1, largest)
 
 
+@pytest.mark.combinations
 @needs_compiler
 @pytest.mark.parametrize("quantize", [None, "int16"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

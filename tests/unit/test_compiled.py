@@ -172,6 +172,7 @@ FORMS = {
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 
 
+@pytest.mark.combinations
 @every_kernel
 @every_kind
 @every_form

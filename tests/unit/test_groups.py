@@ -27,6 +27,7 @@ def search(cv, **settings):
     return SparseKernelClassifierCV([3, 6], cv=cv, **(fixed | settings))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     "cv", [GroupKFold(3), LeaveOneGroupOut(), StratifiedGroupKFold(3)], ids=repr
 )

@@ -36,6 +36,7 @@ def fitted(X, y, max_basis=8, **parameters):
             return machine.fit(X, y)
 
 
+@pytest.mark.combinations
 @not_all_converge
 @every_loss
 @every_basis

@@ -33,6 +33,7 @@ def wide(X):
     return sp.csr_matrix(np.hstack([X, np.zeros((len(X), 3000))]))
 
 
+@pytest.mark.combinations
 @every_learner
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian", own_kernel])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, wide], ids=["dense", "csr", "wide"])

@@ -1,0 +1,44 @@
+"""Which cases of a product of choices are asked always, and which only when all are.
+
+A test that is marked ``combinations`` is asked with every combination of its arguments by ``make
+test-all``; by ``make test`` with few of them, in which every value of every argument is met, and of
+three arguments or more every pair of values. What is left out there is marked ``thorough``.
+"""
+
+import itertools
+
+import pytest
+
+
+def covering(cases):
+    """Return the numbers of few cases that together have all that any of them has.
+
+    A case is a set. The one that brings most that is new is taken, again and again: few more than
+    are needed.
+    """
+    missing, chosen = set().union(*cases), []
+    while missing:
+        best = max(range(len(cases)), key=lambda number: len(missing & cases[number]))
+        missing -= cases[best]
+        chosen.append(best)
+    return sorted(chosen)
+
+
+def choices(arguments):
+    """Return what a case stands for: its values, or its pairs of values if they are many.
+
+    Cases share the objects that they are made of, which need not be hashable.
+    """
+    values = [(name, id(arguments[name])) for name in sorted(arguments)]
+    return set(itertools.combinations(values, 2 if len(values) > 2 else 1))
+
+
+def mark_thorough(items):
+    """Mark the cases of products that bring no value, or no pair of values, that is not asked."""
+    products = [item for item in items if item.get_closest_marker("combinations")]
+    # The same test, next to itself: pytest collects the cases of one after the other.
+    for _, group in itertools.groupby(products, key=lambda item: (item.parent, item.originalname)):
+        cases = list(group)
+        kept = covering([choices(case.callspec.params) for case in cases])
+        for number in set(range(len(cases))) - set(kept):
+            cases[number].add_marker(pytest.mark.thorough)
