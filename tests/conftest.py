@@ -6,6 +6,9 @@ import os
 # spin for a while, and take the core from the process beside them, which runs other tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# A thread of BLAS that waits for another spins all the same, until the other gets a core: where all
+# cores run tests, small products took a hundred times as long. Estimators hold it to one anyway.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import faulthandler
 import functools
@@ -20,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_svmlight_file
+from threadpoolctl import threadpool_info, threadpool_limits
 from tiers import mark_thorough
 
 PATIENCE = 10  # seconds between the time limit of a test and the end of the program
@@ -120,6 +124,15 @@ def seconds_to_stop(program, answer, begin=1.5):
     finally:
         child.kill()
         child.communicate()
+
+
+@pytest.fixture
+def two_blas_threads():
+    """Let BLAS have two threads, for tests of who takes them and gives them back."""
+    with threadpool_limits(2, user_api="blas"):
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        assert all(pool["num_threads"] == 2 for pool in pools)
+        yield
 
 
 @pytest.fixture

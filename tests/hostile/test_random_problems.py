@@ -62,7 +62,7 @@ def watched(seed):
     timer.cancel()
 
 
-@pytest.mark.usefixtures("watched")
+@pytest.mark.usefixtures("watched", "two_blas_threads")
 def test_a_random_problem(seed, request):
     again = request.config.getoption("--hostile-seed") is not None
     found = failures_of(draw_problem(seed), INVARIANTS.values() if again else None)

@@ -33,6 +33,7 @@ def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_overlapping_limits_on_blas_leave_it_as_it_was():
     before = blas_threads()
     first_is_in, first_may_leave = threading.Event(), threading.Event()

@@ -50,6 +50,7 @@ def blas_threads():
     return [each["num_threads"] for each in _threads._blas().info()]
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 @pytest.mark.parametrize("step", ["limit", "restore_original_limits"])
 def test_an_interrupt_leaves_blas_its_threads(step, monkeypatch):
     before = blas_threads()
