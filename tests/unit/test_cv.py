@@ -432,6 +432,7 @@ class TestCallbacks:
         assert "100%" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn_with_a_learned_basis(monkeypatch):
     """tests/conformance has those with a chosen basis."""

@@ -1,5 +1,6 @@
 """A test that hangs is ended, wherever it hangs."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ def run(source, folder, patience):
     text = shared.read_text(encoding="utf-8").replace("PATIENCE = 10", f"PATIENCE = {patience}")
     assert f"PATIENCE = {patience}" in text
     (folder / "conftest.py").write_text(text, encoding="utf-8")
+    shutil.copy(shared.with_name("tiers.py"), folder)  # which that imports
     lines = [line.removeprefix("    ") for line in source.splitlines()]
     (folder / "test_hanging.py").write_text("\n".join(lines), encoding="utf-8")
     command = [
