@@ -16,7 +16,7 @@ PROCESSES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # machine meet; who is done early takes from the other.
 PARALLEL := --numprocesses $(PROCESSES) --dist worksteal
 # Which tests; "make test-all" asks those too that this leaves out. See tests/tiers.py.
-TIER := -m "not thorough"
+TIER ?= -m "not thorough"
 # For the makes that this one starts.
 export PYTHON PROCESSES PYTEST TIER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
