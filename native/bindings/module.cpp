@@ -10,6 +10,7 @@ void bind_kernels(nanobind::module_& m);
 void bind_predictors(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
 void bind_units(nanobind::module_& m);
+void bind_unit_steps(nanobind::module_& m);
 }  // namespace widemargin::bindings
 
 NB_MODULE(_native, m) {
@@ -22,4 +23,5 @@ NB_MODULE(_native, m) {
   widemargin::bindings::bind_predictors(m);
   widemargin::bindings::bind_passes(m);
   widemargin::bindings::bind_units(m);
+  widemargin::bindings::bind_unit_steps(m);
 }

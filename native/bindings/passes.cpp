@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "arrays.hpp"
+#include "judges.hpp"
 #include "parameters.hpp"
 #include "scipy_blas.hpp"
 
@@ -19,47 +20,10 @@ using namespace nb::literals;
 
 using IndexArray = Array1<const std::int32_t>;
 
-// The arrays that may hold targets, and the targets they are.
-using TargetArray =
-    std::variant<Array1<const std::int32_t>, Array2<const std::int8_t>, Array2<const double>>;
-
-ClassTargets view(const Array1<const std::int32_t>& array, std::size_t outputs) {
-  for (std::size_t i = 0; i < array.shape(0); ++i) {
-    require(array.data()[i] >= 0 && static_cast<std::size_t>(array.data()[i]) < outputs,
-            "a class number is not below the number of outputs");
-  }
-  return {array.data()};
-}
-
-SignedTargets view(const Array2<const std::int8_t>& array, std::size_t outputs) {
-  require(array.shape(1) == outputs, "targets and scores differ in outputs");
-  return {array.data()};
-}
-
-RealTargets view(const Array2<const double>& array, std::size_t outputs) {
-  require(array.shape(1) == outputs, "targets and scores differ in outputs");
-  return {array.data()};
-}
-
-AnyJudge judge_of(const AnyLoss& loss, const TargetArray& targets, std::size_t outputs) {
-  return std::visit(
-      [&](const auto& each, const auto& array) -> AnyJudge {
-        using Loss = std::decay_t<decltype(each)>;
-        if constexpr (std::is_same_v<decltype(view(array, outputs)), typename Loss::Targets>) {
-          return Judge<Loss>{each, view(array, outputs)};
-        } else {
-          throw std::invalid_argument("widemargin._native: targets are of another kind of loss");
-        }
-      },
-      loss, targets);
-}
-
 template <class T>
 ScoredRows<T> scored_rows(const AnyLoss& loss, const TargetArray& targets,
                           const Array2<const T>& scores, const Array1<const T>& weights) {
-  const std::size_t n_targets =
-      std::visit([](const auto& array) { return array.shape(0); }, targets);
-  require(n_targets == scores.shape(0), "targets and scores differ in rows");
+  require(count_targets(targets) == scores.shape(0), "targets and scores differ in rows");
   require(weights.shape(0) == scores.shape(0), "weights and scores differ in rows");
   return {judge_of(loss, targets, scores.shape(1)), as_matrix(scores), weights.data()};
 }

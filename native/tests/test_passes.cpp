@@ -18,6 +18,7 @@
 #include "check.hpp"
 #include "examples.hpp"
 #include "random_data.hpp"
+#include "random_targets.hpp"
 #include "reference_blas.hpp"
 #include "widemargin/parallel.hpp"
 #include "widemargin/passes.hpp"
@@ -208,9 +209,7 @@ struct Problem {
   Loss loss;
   Padded<T> columns, scores, direction, moved;
   std::vector<T> weights;
-  std::vector<std::int32_t> labels;
-  std::vector<std::int8_t> signs;
-  std::vector<double> numbers;
+  RandomTargets drawn;
 
   Problem(const Loss& a_loss, const Shape& a_shape, Random random)
       : shape(a_shape),
@@ -219,14 +218,10 @@ struct Problem {
         scores(shape.rows, shape.outputs, 2, random, -1.5, 1.5),
         direction(shape.columns, shape.outputs, 1, random, -1, 1),
         moved(shape.rows, shape.outputs, 4, random, -1, 1),
-        weights(random.values<T>(shape.rows, 0.1, 3.0)) {
+        weights(random.values<T>(shape.rows, 0.1, 3.0)),
+        drawn(shape.rows, shape.outputs, random) {
     for (std::size_t i = 0; i < shape.rows; ++i) {
       if (i % 5 == 2) weights[i] = 0;
-      labels.push_back(static_cast<std::int32_t>(random.below(shape.outputs)));
-      for (std::size_t c = 0; c < shape.outputs; ++c) {
-        signs.push_back(random.below(2) == 0 ? 1 : -1);
-        numbers.push_back(0.7 * signs.back());
-      }
       if (i % 3 == 1) satisfy(i);
     }
   }
@@ -235,21 +230,13 @@ struct Problem {
   void satisfy(std::size_t i) {
     for (std::size_t c = 0; c < shape.outputs; ++c) {
       const bool wanted = std::is_same_v<typename Loss::Targets, ClassTargets>
-                              ? static_cast<std::size_t>(labels[i]) == c
-                              : signs[i * shape.outputs + c] > 0;
+                              ? static_cast<std::size_t>(drawn.labels[i]) == c
+                              : drawn.signs[i * shape.outputs + c] > 0;
       scores(i, c) = wanted ? T(3) : T(-3);
     }
   }
 
-  typename Loss::Targets targets() const {
-    if constexpr (std::is_same_v<typename Loss::Targets, ClassTargets>) {
-      return {labels.data()};
-    } else if constexpr (std::is_same_v<typename Loss::Targets, RealTargets>) {
-      return {numbers.data()};
-    } else {
-      return {signs.data()};
-    }
-  }
+  typename Loss::Targets targets() const { return drawn.of<Loss>(); }
 
   ScoredRows<T> scored() const {
     return {Judge<Loss>{loss, targets()}, scores.view(), weights.data()};

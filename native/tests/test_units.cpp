@@ -1,9 +1,11 @@
-// The sums that the gradient in learned units is made of: against plain loops in double precision,
-// and the same to the bit for any number of threads.
+// The sums that the gradient in learned units is made of, and the gradient that is put together
+// from them: against plain loops in double precision, and the sums the same to the bit for any
+// number of threads.
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -167,6 +169,79 @@ void check_unit_sums() {
 TEST("unit_sums: sums of W over rows, by units, dimensions and features") {
   check_unit_sums<float>();
   check_unit_sums<double>();
+}
+
+// centres, log_widths, log_weights and mapping, one after the other: with u = (z_i - c_j),
+// W_ij times the derivative of -w_j (sum_d squares_d u_d^2 + squares_0 rest_i) in each.
+Expected naive_gradient(const Problem<double>& problem, const Question& asked) {
+  const auto [n, units, dimensions, outputs, features] = problem.shape;
+  const std::size_t n_weights = asked.by_dimension ? dimensions : 1;
+  const std::size_t second = units * dimensions, third = second + units;
+  const std::size_t fourth = third + n_weights;
+  Expected out(fourth + (asked.by_feature ? features * dimensions : 0));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < units; ++j) {
+      double pull = 0.0;
+      for (std::size_t c = 0; c < outputs; ++c) {
+        pull += problem.gradient(i, c) * problem.coefficients(j, c) * problem.values(i, j);
+      }
+      pull *= problem.widths[j];
+      if (asked.rest) {
+        out.add(second + j, -pull * problem.squares[0] * problem.rest[i]);
+        out.add(third, -2 * pull * problem.squares[0] * problem.rest[i]);
+      }
+      for (std::size_t d = 0; d < dimensions; ++d) {
+        const double square = problem.squares[d],
+                     apart = problem.mapped(i, d) - problem.centres(j, d);
+        out.add(j * dimensions + d, 2 * pull * square * apart);
+        out.add(second + j, -pull * square * apart * apart);
+        out.add(third + (asked.by_dimension ? d : 0), -2 * pull * square * apart * apart);
+        for (std::size_t f = 0; f < features && asked.by_feature; ++f) {
+          out.add(fourth + f * dimensions + d, -2 * pull * square * apart * problem.unmapped(i, f));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST("unit_gradient: centres, widths, weights and map, put together from the sums") {
+  for (const Shape& shape : kShapes) {
+    for (const int wanted : {0, 1, 2, 3}) {
+      // A rest is one of rows in few directions, which have a common weight.
+      for (const bool rest : {false, true}) {
+        const Question asked{rest, (wanted & 1) != 0, (wanted & 2) != 0};
+        if (rest && asked.by_dimension) continue;
+        Problem<double> problem(shape, Random(shape.rows + 1));
+        // A common weight serves all dimensions.
+        if (!asked.by_dimension) problem.squares.assign(shape.dimensions, problem.squares[0]);
+        const Case where(std::to_string(shape.rows) + " rows, " + std::to_string(shape.dimensions) +
+                         " dimensions, asked for " + std::to_string(wanted) +
+                         (rest ? ", with rest" : ""));
+        const Numbers sums = native_sums(problem, problem.row_choices()[0], asked, 1);
+        const std::size_t by_dimension = shape.units * (shape.dimensions + 2);
+        Numbers parts(sums);  // what the gradient only reads lies in memory that can be written to
+        const UnitSums of{
+            parts.data(), asked.by_dimension ? parts.data() + by_dimension : nullptr,
+            asked.by_feature ? parts.data() + by_dimension + shape.dimensions : nullptr};
+        const Expected expected = naive_gradient(problem, asked);
+        Numbers got(expected.values.size(), std::numeric_limits<double>::quiet_NaN());
+        const std::size_t second = shape.units * shape.dimensions, third = second + shape.units;
+        unit_gradient(
+            {std::as_const(problem.centres).view(), problem.widths.data(), problem.squares.data()},
+            of,
+            {got.data(), got.data() + second, got.data() + third,
+             asked.by_feature ? got.data() + third + (asked.by_dimension ? shape.dimensions : 1)
+                              : nullptr},
+            shape.features);
+        CHECK(parts == sums);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          // Squares are multiplied out, so that what is left may be less than its terms.
+          CHECK_NEAR(got[i], expected.values[i], 1e-11 * (1.0 + expected.sizes[i]));
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

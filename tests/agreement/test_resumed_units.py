@@ -18,7 +18,8 @@ from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.progress import Progress
 from widemargin.solvers.units.problem import LearnedProblem
-from widemargin.solvers.units.projection import VariableProjection
+from widemargin.solvers.units.projection import ProjectionState, VariableProjection
+from widemargin.solvers.units.staged import StagedUnits
 from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import WorkingRows, unit_values
@@ -26,7 +27,12 @@ from widemargin.solvers.units.values import WorkingRows, unit_values
 SOLVERS = {
     "projection": VariableProjection(max_iter=9, tol=0.0, patience=3),
     "adam": StochasticUnits(max_iter=9, batch_size=40, seed=5, patience=3),
+    "auto": StagedUnits(
+        stochastic=StochasticUnits(max_iter=7, batch_size=40, seed=5, patience=3, first_cycle=1),
+        projection=VariableProjection(max_iter=5, tol=0.0, patience=3),
+    ),
 }
+STAGES = ("stochastic", "projection")
 METRICS = ("none", "diagonal", "full")
 every_solver = pytest.mark.parametrize("name", SOLVERS)
 every_metric = pytest.mark.parametrize("metric", METRICS)
@@ -69,6 +75,14 @@ def new_problem(metric, early_stopping):
         held_out=accuracy if early_stopping else None,
     )
     return problem, start_units(working, y, 6, np.random.RandomState(0))
+
+
+def with_limits(solver, **limits):
+    """Return a solver, and the stages that it has, with other limits."""
+    if isinstance(solver, StagedUnits):
+        stages = {name: replace(getattr(solver, name), **limits) for name in STAGES}
+        return replace(solver, **stages)
+    return replace(solver, **limits)
 
 
 def bits_of(solver, problem, state):
@@ -127,20 +141,24 @@ def test_in_the_midst_of_rounds(name, metric, early_stopping, monkeypatch):
     monkeypatch.setattr(
         "widemargin.solvers.units.lbfgs._FLAT_ENOUGH", 0.05
     )  # for several trials a round
-    solver = replace(SOLVERS[name], max_iter=30, patience=30)
+    # A native call makes no more than one batch, so that there is a midst of an epoch.
+    monkeypatch.setattr("widemargin.solvers.units.stochastic._PRODUCTS", 1)
+    solver = with_limits(SOLVERS[name], max_iter=20, patience=20)
     problem, units = new_problem(metric, early_stopping)
     whole = solver.solve(problem, solver.init(problem, units), Progress())
     expected = bits_of(solver, problem, whole)
     problem, units = new_problem(metric, early_stopping)
     state = solver.solve(problem, solver.init(problem, units), Clock())
-    n_stops = 0
+    stops = []
     while state.stopped_because == "max_seconds":
-        n_stops += 1
-        assert state.search is not None if name == "projection" else state.values
+        part = getattr(state, "part", state)
+        is_projection = isinstance(part, ProjectionState)
+        stops.append("projection" if is_projection else "adam")
+        assert part.search is not None if is_projection else part.values
         problem, _ = new_problem(metric, early_stopping)
         state = solver.state_type.unpack(through_a_file(state.pack()), problem)
         solver.solve(problem, state, Clock())
-    assert n_stops > 0
+    assert set(stops) == ({"adam", "projection"} if name == "auto" else {name})
     assert bits_of(solver, problem, state) == expected
 
 
@@ -156,10 +174,29 @@ def test_a_state_of_other_units_is_refused():
 
 def test_a_problem_that_lacks_what_a_solver_needs_is_refused():
     problem, units = new_problem("none", early_stopping=False)
-    for solver, missing in zip(SOLVERS.values(), ("solve_coefficients", "sample"), strict=True):
+    missing = {"projection": ["gradient"], "adam": ["descend"], "auto": ["gradient", "descend"]}
+    for name, solver in SOLVERS.items():
         state = solver.init(problem, units)
-        with pytest.raises(TypeError, match=missing):
+        with pytest.raises(TypeError) as told:
             solver.solve(object(), state, Progress())
+        for each in ["solve_coefficients", *missing[name]]:
+            assert each in str(told.value)
+
+
+def test_a_state_of_another_stage_knows_which_it_is():
+    problem, units = new_problem("none", early_stopping=False)
+    solver, rounds = SOLVERS["auto"], itertools.count(1)
+    state = solver.init(problem, units)
+    stages = []
+    for n_rounds in (1, 6, 7, 8):
+        solver.solve(problem, state, Progress(after_round=lambda n=n_rounds: next(rounds) >= n))
+        packed = through_a_file(state.pack())
+        again = solver.state_type.unpack(packed, new_problem("none", early_stopping=False)[0])
+        assert again.stage == state.stage
+        assert type(again.part) is type(state.part)
+        assert again.n_rounds == n_rounds
+        stages.append(again.stage)
+    assert stages == ["adam", "adam", "projection", "projection"]
 
 
 # Estimators

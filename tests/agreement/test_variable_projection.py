@@ -16,6 +16,7 @@ from widemargin.losses import CLASS_LOSSES
 from widemargin.models import KernelExpansion
 from widemargin.solvers.newton import JointNewton
 from widemargin.solvers.progress import Progress
+from widemargin.solvers.units.moments import ADAM_RATES, PARTS, Moments
 from widemargin.solvers.units.problem import LearnedProblem
 from widemargin.solvers.units.projection import VariableProjection
 from widemargin.solvers.units.start import start_units
@@ -156,6 +157,93 @@ def test_gradient_where_the_rest_is_large():
         assert_allclose(getattr(gradient, name), expected[name], atol=2e-4 * scale, err_msg=name)
 
 
+def first_step(case, coefficients, rows):
+    """Return the objective as some rows tell it, and its gradient, from a first step of Adam.
+
+    Running means that began at zero are then a share of the gradient.
+    """
+    after, values = case.problem.descend(
+        Moments.begin(coefficients, case.units),
+        case.units,
+        [rows],
+        np.ones(1),
+        dict.fromkeys(PARTS, 1e-3),
+    )
+    shown = replace(after, parameters=after.means / (1.0 - ADAM_RATES[0]))
+    units, in_coefficients = shown.machine(case.units, 3)
+    return values[0], asdict(units) | {"coefficients": in_coefficients}
+
+
+def twin_of_rows(case, rows):
+    """Return the twin of some rows, which stand for all."""
+    rest, scale = case.working.rest, len(case.y) / len(rows)
+    return LearnedTwin(
+        case.loss,
+        case.loss.encode(case.y, 3)[rows],
+        scale * case.weights[rows],
+        3,
+        case.working.rows[rows],
+        None if rest is None else rest[rows],
+        case.fit_intercept,
+    )
+
+
+@pytest.mark.combinations
+@pytest.mark.parametrize("shape", [*SHAPES, "rest"])
+@every_loss
+@both_intercepts
+@pytest.mark.parametrize("share", [1, 3], ids=["all", "third"])
+def test_a_first_step_of_adam_shows_the_gradient(shape, loss, fit_intercept, share):
+    rows = (150, 110) if shape == "rest" else None
+    case = Case("short" if shape == "rest" else shape, loss, fit_intercept, rows=rows)
+    assert shape != "rest" or case.working.rest.min() > 0
+    # Not those that are best, where the gradient in them is nothing.
+    rng = np.random.RandomState(1)
+    coefficients = case.result.coefficients + 0.3 * rng.randn(*case.result.coefficients.shape)
+    some = np.arange(0, len(case.y), share)
+    twin, units = twin_of_rows(case, some), asdict(case.units)
+    value, gradient = first_step(case, coefficients, some)
+    assert value == pytest.approx(twin.value(units, coefficients), rel=1e-5)
+    for name, expected in twin.gradient(units, coefficients).items():
+        if expected is None:
+            assert gradient[name] is None
+            continue
+        scale = np.abs(expected).max()
+        assert_allclose(gradient[name], expected, atol=2e-4 * scale, err_msg=name)
+
+    step = 1e-5
+    parts = {name: part for name, part in units.items() if part is not None}
+    for name, part in (parts | {"coefficients": coefficients}).items():
+        way = rng.randn(*part.shape)
+        moved = [{name: part + side * step * way} for side in (1, -1)]
+        ahead, behind = (
+            twin.value(units | change, change.get("coefficients", coefficients)) for change in moved
+        )
+        size = np.linalg.norm(gradient[name]) * np.linalg.norm(way)
+        slope = (ahead - behind) / (2 * step)
+        assert np.vdot(gradient[name], way) == pytest.approx(slope, abs=1e-3 * size), name
+
+
+@every_shape
+@every_loss
+def test_a_first_step_of_adam_shows_the_gradient_of_projection(shape, loss):
+    """At the best coefficients, in which there is none."""
+    case = Case(shape, loss)
+    value, gradient = first_step(case, case.result.coefficients, np.arange(len(case.y)))
+    assert value == pytest.approx(case.result.value, rel=1e-5)
+    expected = case.problem.gradient(case.units, case.mapped, case.result)
+    for name in case.moving:
+        scale = np.abs(getattr(expected, name)).max()
+        assert_allclose(gradient[name], getattr(expected, name), atol=1e-4 * scale, err_msg=name)
+    objective = case.problem.objective
+    for coefficients in (case.result.coefficients, objective.zero_coefficients()):
+        at = objective.derivatives(objective.scores(coefficients))
+        expected = objective.gradient(coefficients, at)
+        _, gradient = first_step(case, coefficients, np.arange(len(case.y)))
+        scale = case.problem.reference
+        assert_allclose(gradient["coefficients"], expected, atol=1e-5 * scale)
+
+
 @every_shape
 def test_units_become_a_kernel_and_units_again(shape):
     case = Case(shape)
@@ -195,11 +283,15 @@ def values_of(machine, X):
 @every_metric
 @every_loss
 @both_intercepts
-def test_objective_and_gradient_at_the_end(metric, loss, fit_intercept, three_classes):
+@pytest.mark.parametrize("solver", ["projection", "auto", "adam"])
+@pytest.mark.filterwarnings("ignore:.* units met others")
+def test_objective_and_gradient_at_the_end(metric, loss, fit_intercept, solver, three_classes):
     X, y = three_classes
     machine = sparse_machine(
         6,
         basis="learned",
+        solver=solver,
+        moves=60,
         metric=metric,
         loss=loss,
         C=3.0,
@@ -210,7 +302,7 @@ def test_objective_and_gradient_at_the_end(metric, loss, fit_intercept, three_cl
     chosen = CLASS_LOSSES[loss]()
     values, targets, weights = values_of(machine, X), chosen.encode(y, 3), np.full(len(y), 3.0)
     coef, intercept = machine.dual_coef_, machine.intercept_
-    parts = (chosen, targets, weights, values, np.eye(6))
+    parts = (chosen, targets, weights, values, np.eye(machine.n_basis_))
     assert machine.objective_ == pytest.approx(objective(*parts, coef, intercept), rel=1e-5)
     fixed = FixedBasis(*parts, 3, fit_intercept)
     flat = fixed.transform.T @ coef
@@ -229,7 +321,7 @@ def test_objective_of_two_classes(two_classes):
     # The two columns are opposite at the optimum.
     coef = np.hstack([-machine.dual_coef_, machine.dual_coef_]) / 2
     intercept = np.hstack([-machine.intercept_, machine.intercept_]) / 2
-    parts = (chosen, chosen.encode(y, 2), np.ones(len(y)), values, np.eye(5))
+    parts = (chosen, chosen.encode(y, 2), np.ones(len(y)), values, np.eye(machine.n_basis_))
     assert machine.objective_ == pytest.approx(objective(*parts, coef, intercept), rel=1e-5)
 
 

@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -67,7 +68,7 @@ def assert_same(first, second):
     if isinstance(first, np.ndarray):
         assert first.shape == second.shape
         assert first.dtype.newbyteorder("=") == second.dtype
-        assert first.tolist() == second.tolist()
+        assert_array_equal(first, second)  # to which one that is no number equals another
         assert first.flags.f_contiguous == second.flags.f_contiguous
     elif sp.issparse(first):
         assert first.shape == second.shape

@@ -4,6 +4,7 @@ import inspect
 import pickle
 import re
 import warnings
+from itertools import product
 
 import joblib
 import numpy as np
@@ -54,18 +55,21 @@ def fitted(data):
 
 class TestWhatAFitLeaves:
     def test_the_choice_is_one_of_those_that_were_offered(self, fitted):
-        assert set(fitted.best_params_) == {"C", "gamma", "max_basis"}
+        assert set(fitted.best_params_) == {"C", "gamma", "max_basis", "basis"}
         assert fitted.best_params_["C"] in (1.0, 10.0)
+        assert fitted.best_params_["basis"].metric in ("none", "diagonal", "full")
         assert fitted.best_params_["max_basis"] in (3, 6)
         assert fitted.n_basis_ == fitted.best_params_["max_basis"] == fitted.model_.n_basis
         assert fitted.n_splits_ == 2
 
     def test_results_are_a_table(self, fitted):
         results = fitted.cv_results_
-        assert {len(column) for column in results.values()} == {4}
-        assert_array_equal(results["stage"], ["screen", "screen", "size", "size"])
-        assert_array_equal(results["param_max_basis"][2:], [3, 6])
-        assert_array_equal(results["n_basis"][2:], [3, 6])
+        assert {len(column) for column in results.values()} == {8}
+        assert_array_equal(results["stage"], ["screen"] * 6 + ["size", "size"])
+        screened = list(zip(results["param_metric"][:6], results["param_C"][:6], strict=True))
+        assert screened == list(product(("none", "diagonal", "full"), (1.0, 10.0)))
+        assert_array_equal(results["param_max_basis"][6:], [3, 6])
+        assert_array_equal(results["n_basis"][6:], [3, 6])
         each = np.array([results[f"split{number}_test_score"] for number in range(2)])
         assert_allclose(results["mean_test_score"], each.mean(axis=0))
         assert_allclose(results["std_test_score"], each.std(axis=0))
@@ -73,6 +77,7 @@ class TestWhatAFitLeaves:
         assert fitted.best_score_ == results["mean_test_score"][fitted.best_index_]
         chosen = results["params"][fitted.best_index_]
         assert chosen["C"] == fitted.best_params_["C"]
+        assert chosen["metric"] == fitted.best_params_["basis"].metric
 
     def test_columns_are_arrays_of_their_own(self, fitted):
         for name, column in fitted.cv_results_.items():
@@ -131,7 +136,7 @@ class TestWhatAFitLeaves:
 
     def test_the_best_or_the_fewest(self, data):
         best = quick(one_standard_error=False).fit(*data)
-        scores = best.cv_results_["mean_test_score"][2:]
+        scores = best.cv_results_["mean_test_score"][-2:]
         assert best.best_score_ == scores.max()
         assert quick().fit(*data).n_basis_ <= best.n_basis_
 
@@ -205,7 +210,12 @@ class TestSettings:
         )
 
     def test_a_single_setting_is_not_screened(self, data):
-        machine = quick(max_basis=4, Cs=[10.0]).fit(*data)
+        basis = LearnedBasis(metric="none")
+        machine = quick(max_basis=4, Cs=[10.0], basis=basis).fit(*data)
+        assert_array_equal(machine.cv_results_["stage"], ["size"])
+        expected = {"C": 10.0, "gamma": "scale", "max_basis": 4, "basis": basis}
+        assert machine.best_params_ == expected
+        machine = quick(max_basis=4, Cs=[10.0], basis="shared").fit(*data)
         assert_array_equal(machine.cv_results_["stage"], ["size"])
         assert machine.best_params_ == {"C": 10.0, "gamma": "scale", "max_basis": 4}
 
@@ -226,17 +236,38 @@ class TestSettings:
 
     def test_few_rows_of_many(self, data, monkeypatch):
         monkeypatch.setattr(_search, "_SCREEN_ROWS", 30)
-        machine = quick(cv=3).fit(*data)
-        assert_array_equal(machine.cv_results_["n_rows"], [30, 30, 60, 60])
-        assert np.isnan(machine.cv_results_["split2_test_score"][:2]).all()
-        assert np.isfinite(machine.cv_results_["split2_test_score"][2:]).all()
+        results = quick(cv=3).fit(*data).cv_results_
+        screened = results["stage"] == "screen"
+        assert_array_equal(results["n_rows"], np.where(screened, 30, 60))
+        assert_array_equal(np.isnan(results["split2_test_score"]), screened)
+        assert set(results["stage"]) == {"screen", "metric", "size"}  # some metrics are close
 
     def test_a_middle_size_is_screened(self, data):
-        machine = quick(max_basis="auto", refit=False).fit(*data)
+        results = quick(max_basis="auto", refit=False).fit(*data).cv_results_
+        sizes, screened = results["param_max_basis"], results["stage"] == "screen"
+        assert set(sizes[screened]) == {6}  # 45 rows, and about 8 of them a vector
+        grown = sizes[results["stage"] == "size"]
+        assert_array_equal(grown, [3, 6, 12][: len(grown)])
+
+    def test_c_is_looked_at_once_more_at_the_size_that_was_chosen(self, data):
+        machine = quick(Cs="auto").fit(*data)
         results = machine.cv_results_
-        sizes = results["param_max_basis"]
-        assert_array_equal(sizes[:2], [6, 6])  # 45 rows, and about 8 of them a vector
-        assert_array_equal(sizes[2:], [3, 6, 12][: len(sizes) - 2])
+        last = results["stage"] == "C"
+        assert last.any()
+        assert set(results["param_max_basis"][last]) == {machine.best_params_["max_basis"]}
+        assert set(results["param_metric"][last]) == {machine.best_params_["basis"].metric}
+        judged = results["params"][machine.best_index_]
+        assert results["stage"][machine.best_index_] in ("size", "C")
+        assert judged["C"] == machine.best_params_["C"]
+
+    @pytest.mark.parametrize("basis", ["learned", "shared"])
+    def test_the_time_is_over_in_the_middle_of_a_search(self, data, basis):
+        with pytest.warns(ConvergenceWarning, match="max_seconds=1e-06") as caught:
+            machine = quick(basis=basis, Cs="auto", max_seconds=1e-6).fit(*data)
+        assert {warning.filename for warning in caught} == {__file__}
+        assert len(set(machine.cv_results_["stage"])) == 2  # of each stage, what could not be less
+        assert machine.n_basis_ <= machine.best_params_["max_basis"] == 3
+        assert np.isfinite(machine.decision_function(data[0])).all()
 
     def test_in_a_pipeline(self, data):
         pipeline = make_pipeline(StandardScaler(), one()).fit(*data)
@@ -363,7 +394,7 @@ class TestWarnings:
         keep = np.r_[np.flatnonzero(data[1] != 0), np.flatnonzero(data[1] == 0)[:3]]
         with pytest.warns(UserWarning, match="3 folds instead of 5") as caught:
             machine = one(cv=None).fit(data[0][keep], data[1][keep])
-        assert machine.n_splits_ == 3
+        assert machine.n_splits_ == 3 * 4  # few rows are split four times
         assert [warning.filename for warning in caught] == [__file__]
 
     def test_one_that_is_an_error_leaves_nothing(self, data):
@@ -412,7 +443,7 @@ class TestCallbacks:
 
     def test_a_stop_ends_the_stage(self, data):
         machine = quick(Cs="auto").set_callbacks(Recorder(stop=True)).fit(*data)
-        assert_array_equal(machine.cv_results_["stage"], ["screen"] * 3 + ["size"])
+        assert_array_equal(machine.cv_results_["stage"], ["screen"] * 12 + ["size", "C"])
         assert machine.n_basis_ == 3
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("enough")], ids=repr)
@@ -436,7 +467,7 @@ class TestCallbacks:
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn_with_a_learned_basis(monkeypatch):
     """tests/conformance has those with a chosen basis."""
-    monkeypatch.setattr(_search, "_MOVES", 2)
+    monkeypatch.setattr(_search, "_ROUNDS", 2)
     machine = SparseKernelClassifierCV(2, basis="learned", Cs=(10.0,), widths=(1.0,), cv=2)
     results = check_estimator(machine, on_skip=None, on_fail=None)
     by_status = {}

@@ -38,7 +38,7 @@ def test_the_last_fit_is_that_of_the_machine_with_these_settings(fitted, digits)
     machine = clone(fitted.best_estimator_)
     parameters = machine.get_params()
     assert {name: parameters[name] for name in fitted.best_params_} == fitted.best_params_
-    assert parameters["basis"] == "learned"
+    assert isinstance(parameters["basis"], LearnedBasis)
     machine.fit(*digits[0])
     assert_array_equal(machine.basis_, fitted.basis_)
     assert_array_equal(machine.dual_coef_, fitted.dual_coef_)

@@ -4,14 +4,30 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from widemargin.sparse_kernel.search import MOST_SCREENS, climb, fewest_within_one_standard_error
+from widemargin.sparse_kernel.choices import (
+    MOST_SCREENS,
+    climb,
+    fewest_within_one_standard_error,
+    survey,
+)
 
 
 class TestOneStandardError:
     def test_the_fewest_that_are_as_good(self):
-        scores = np.array([[0.5, 0.6, 0.7], [0.84, 0.88, 0.92], [0.86, 0.9, 0.94]])
+        scores = np.array([[0.5, 0.6, 0.7], [0.856, 0.896, 0.936], [0.86, 0.9, 0.94]])
         # Of the best: mean 0.9, standard error 0.04 / sqrt(3) = 0.023.
         assert fewest_within_one_standard_error([5, 10, 20], scores) == 1
+
+    def test_never_more_than_half_a_point_is_given_away(self):
+        scores = np.array([[0.5, 0.6, 0.7], [0.854, 0.894, 0.934], [0.86, 0.9, 0.94]])
+        assert fewest_within_one_standard_error([5, 10, 20], scores) == 2
+
+    def test_a_linear_model_is_the_floor(self):
+        scores = np.array([[0.856, 0.896, 0.936], [0.86, 0.9, 0.94]])
+        assert fewest_within_one_standard_error([5, 10], scores, floor=0.898) == 1
+        assert fewest_within_one_standard_error([5, 10], scores, floor=0.89) == 0
+        # Where none is as good, the best is.
+        assert fewest_within_one_standard_error([5, 10], scores, floor=0.99) == 1
 
     def test_the_best_where_others_are_worse_by_more(self):
         scores = np.array([[0.5, 0.6, 0.7], [0.82, 0.86, 0.9], [0.86, 0.9, 0.94]])
@@ -114,3 +130,52 @@ class TestClimb:
     def test_an_end_before_the_end_leaves_the_best_so_far(self):
         assert climb(Hill(4.0, 8.0, stop_after=2), None, None) == (1000.0, 1.0)
         assert climb(Hill(4.0, 8.0, stop_after=1), [1.0, 2.0], None) == (2.0, 1.0)
+
+
+class TestSurvey:
+    """Scores of metrics and C, as a table says them."""
+
+    @staticmethod
+    def judged(score, stop_after=np.inf):
+        seen = []
+
+        def judge(choices):
+            if len(seen) >= stop_after:
+                return {}
+            seen.append(choices)
+            return {choice: np.array([score(choice[0], np.log10(choice[1]))]) for choice in choices}
+
+        return judge, seen
+
+    @pytest.mark.parametrize("power", [-3.0, -2.0, -1.0, -0.5, 0.0, 1.5, 2.0, 3.0, 4.0])
+    @pytest.mark.parametrize("metric", ["none", "diagonal"])
+    def test_finds_the_best(self, metric, power):
+        judge, seen = self.judged(lambda name, at: (name == metric) - abs(at - power))
+        again, seen_again = self.judged(None)
+        assert_allclose(survey(judge, again, ["none", "diagonal"], None, None)[1], 10**power)
+        assert survey(judge, again, ["none", "diagonal"], None, None)[0] == metric
+        assert not seen_again
+        assert len(seen[0]) == 8
+
+    def test_metrics_that_are_close_are_judged_again(self):
+        judge, _ = self.judged(lambda name, at: 0.9 + 0.005 * (name == "none") - 0.1 * abs(at))
+        again, seen = self.judged(lambda name, at: 0.9 + 0.005 * (name == "full"))
+        assert survey(judge, again, ["none", "diagonal", "full"], None, None)[:2] == ("full", 1.0)
+        assert seen == [[("none", 1.0, 1.0), ("diagonal", 1.0, 1.0), ("full", 1.0, 1.0)]]
+
+    def test_all_that_is_given_is_tried_and_nothing_else(self):
+        judge, seen = self.judged(lambda name, at: at)
+        assert survey(judge, judge, ["none"], [1.0, 3.0], [0.5, 2.0])[:2] == ("none", 3.0)
+        assert len(seen) == 1
+        assert len(seen[0]) == 4
+
+    def test_a_single_choice_is_not_judged(self):
+        judge, seen = self.judged(None)
+        assert survey(judge, judge, ["full"], [3.0], [5.0]) == ("full", 3.0, 5.0)
+        assert not seen
+
+    def test_an_end_before_the_end_leaves_the_best_so_far(self):
+        judge, _ = self.judged(lambda name, at: at, stop_after=1)
+        assert survey(judge, judge, ["none"], None, None) == ("none", 100.0, 1.0)
+        judge, _ = self.judged(lambda name, at: at, stop_after=0)
+        assert survey(judge, judge, ["none"], None, None) == ("none", 0.1, 1.0)

@@ -41,4 +41,25 @@ template <class T>
 void unit_sums(const UnitRows<T>& rows, RowIndices chosen, const UnitParameters<T>& units,
                const UnitSums& out, const Blas& blas, int n_threads);
 
+// Units as solvers move them, in double precision.
+struct UnitPlaces {
+  Matrix<const double> centres;
+  const double* widths;
+  const double* squares;  // of the weights of the dimensions
+};
+
+// The gradient in the units; the last two are null where they are not asked for.
+struct UnitGradient {
+  double* centres;      // units x dimensions
+  double* log_widths;   // units
+  double* log_weights;  // dimensions; or one, where the sums have no `by_dimension`
+  double* mapping;      // features x dimensions, where the sums have `by_feature`
+};
+
+// Puts the gradient together from the sums.
+void unit_gradient(const UnitPlaces& units, const UnitSums& sums, const UnitGradient& out,
+                   std::size_t features);
+
+constexpr double kLargestLog = 25.0;  // of a width or a weight, either way: nothing overflows
+
 }  // namespace widemargin

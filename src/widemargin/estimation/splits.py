@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, check_cv
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from widemargin._system.warnings import warn_user
@@ -17,6 +17,8 @@ Places: TypeAlias = npt.NDArray[np.intp]  # row numbers
 Split: TypeAlias = tuple[Places, Places]
 
 _FEW_ROWS = 2000  # up to which there are five folds, and four beyond: as many for 2 cores as 3
+# Of fewer rows than that the luck of one split is more than a point, and folds are made anew.
+_REPEATED_ROWS, _MOST_REPEATS = 1000, 4
 
 
 def make_splits(
@@ -87,7 +89,7 @@ def make_splits(
     return splits
 
 
-def _folds(cv: Any, labels: npt.NDArray[np.intp], classes: Array, seed: int) -> StratifiedKFold:
+def _folds(cv: Any, labels: npt.NDArray[np.intp], classes: Array, seed: int) -> Any:
     counts = np.bincount(labels)
     present = np.flatnonzero(counts)
     rarest = present[np.argmin(counts[present])]
@@ -103,6 +105,11 @@ def _folds(cv: Any, labels: npt.NDArray[np.intp], classes: Array, seed: int) -> 
             f"Class {label} has {fewest} rows, so that there are {fewest} folds instead of "
             f"{wanted}. Set cv={fewest} to say that this is meant.",
             UserWarning,
+        )
+    repeats = 1 if cv is not None else min(_MOST_REPEATS, -(-_REPEATED_ROWS // len(labels)))
+    if repeats > 1:
+        return RepeatedStratifiedKFold(
+            n_splits=min(wanted, fewest), n_repeats=repeats, random_state=seed
         )
     return StratifiedKFold(min(wanted, fewest), shuffle=True, random_state=seed)
 

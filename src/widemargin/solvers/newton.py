@@ -17,6 +17,7 @@ Sundararajan, "Sparse Max-Margin Multiclass and Multi-label Classifier Design fo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -92,7 +93,7 @@ class JointNewton:
             first = value if n_iter == 0 else first
             enough = self.enough > 0 and last - value <= self.enough * (first - value)
             gradient = objective.gradient(coefficients, at)
-            before, relative = relative, float(np.linalg.norm(gradient)) / scale
+            before, relative = relative, length(gradient) / scale
             # Neither falls any more: the rest is rounding error.
             stalled = last - value <= _LEAST_PROGRESS * abs(value) and relative > 0.5 * before
             last = value
@@ -105,8 +106,8 @@ class JointNewton:
             forcing = min(0.1, np.sqrt(relative)) if self.forcing is None else self.forcing
             step = self._direction(objective, scores, at, gradient, forcing)
             moved = objective.scores(step)
-            length = line_search(objective, coefficients, scores, step, moved, gradient, value)
-            coefficients = coefficients + length * step
+            size = line_search(objective, coefficients, scores, step, moved, gradient, value)
+            coefficients = coefficients + size * step
             scores = objective.scores(coefficients)
             n_iter += 1
         return NewtonResult(coefficients, scores, value, relative, converged, n_iter, excess)
@@ -133,7 +134,7 @@ class JointNewton:
         factors = objective.preconditioner(at)
         step = np.zeros_like(gradient)
         residual = -gradient
-        goal = forcing * np.linalg.norm(gradient)
+        goal = forcing * length(gradient)
         ahead = objective.precondition(factors, residual)
         direction = ahead
         slope = np.vdot(residual, ahead)
@@ -145,12 +146,17 @@ class JointNewton:
             size = slope / bend
             step += size * direction
             residual -= size * curved
-            if np.linalg.norm(residual) <= goal:
+            if length(residual) <= goal:
                 break
             ahead = objective.precondition(factors, residual)
             slope, last = np.vdot(residual, ahead), slope
             direction = ahead + (slope / last) * direction
         return step
+
+
+def length(matrix: Array) -> float:
+    """Return the Frobenius norm, without what :func:`numpy.linalg.norm` asks of small matrices."""
+    return math.sqrt(np.vdot(matrix, matrix))
 
 
 def line_search(

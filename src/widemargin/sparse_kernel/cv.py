@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -31,18 +33,21 @@ from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.estimation.splits import make_splits
 from widemargin.estimation.targets import TrainingRows
 from widemargin.losses import Loss
+from widemargin.sparse_kernel.choices import MOST_SCREENS, fewest_within_one_standard_error
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.search import (
-    MOST_SCREENS,
+    MOST_LAST_LOOKS,
+    Candidate,
     Search,
-    fewest_within_one_standard_error,
+    metrics_to_try,
     starting_gamma,
 )
-from widemargin.sparse_kernel.settings import HasBasisSettings, as_basis
+from widemargin.sparse_kernel.settings import HasBasisSettings, LearnedBasis, as_basis
 
 Array: TypeAlias = npt.NDArray[Any]
 Integers: TypeAlias = npt.NDArray[np.intp]
 
+_SEARCH_SHARE = 0.6  # of max_seconds, that the search may take
 _SCREEN_SIZE = 64  # vectors, about, while C and width are chosen,
 _ROWS_A_VECTOR = 8  # or fewer, so that each has so many rows
 _MOST_VECTORS = 256  # of "auto"
@@ -53,10 +58,11 @@ _GROWTHS = 2  # of "auto" sizes without a better score after which they end
 class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyped base
     """Small kernel classifier that chooses its size and settings by cross-validation.
 
-    Chooses ``C``, the starting width and the number of vectors of a
-    :class:`SparseKernelClassifier`, and fits it to all rows. C and width come first, at a middle
-    size and on at most 3,000 rows; then the number of vectors, on at most 20,000 rows, by machines
-    that grow from size to size on each split.
+    Chooses ``C``, the metric of a learned basis, the starting width and the number of vectors of a
+    :class:`SparseKernelClassifier`, and fits it to all rows. Metric, C and width come first, at a
+    middle size and on at most 3,000 rows; metrics that are about as good there are compared on
+    more. Then comes the number of vectors, on at most 20,000 rows; at last C once more, at that
+    number of vectors.
 
     Parameters
     ----------
@@ -65,18 +71,22 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
         that has brought nothing twice, up to 256 and to half of the rows that are learned from.
 
     Cs : "auto" or array-like, default="auto"
-        Weights of the summed loss to choose from. "auto" begins with 10, goes on by powers of ten
-        while scores rise by more than chance, from 0.001 to 10,000, and ends with half powers on
-        both sides.
+        Weights of the summed loss to choose from. "auto" tries powers of ten from 0.1 to 100 with
+        each metric of a learned basis, goes on beyond where the last one is the best, from 0.001 to
+        10,000, and ends with half powers on both sides; of a chosen basis it begins with 10 and
+        goes on while scores rise by more than chance. Once the number of vectors is chosen, it goes
+        on by half powers of ten in the same way.
 
     widths : "auto" or array-like, default="auto"
-        Factors of the ``gamma`` that "scale" stands for, to choose from. "auto" begins with 1, and
-        goes on by factors of 2 while scores rise by more than chance, from 1/8 to 8. A learned
-        basis only starts with it.
+        Factors of the ``gamma`` that "scale" stands for, to choose from. "auto" is 1 for a learned
+        basis, which only starts with it; of a chosen basis it begins with 1, and goes on by factors
+        of 2 while scores rise by more than chance, from 1/8 to 8.
 
     basis : {"learned", "shared"}, LearnedBasis or ChosenBasis, default="learned"
         Whether vectors are learned, or chosen from the training rows. Objects take settings:
-        :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``.
+        :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``. Where the metric of
+        a learned basis is "auto", "none" is tried, and beside it "diagonal" up to 300 features and
+        "full" up to 50, if there is at least a row for each parameter.
 
     loss : str or Loss, default="weston_watkins"
         What a wrong row costs, as for :class:`SparseKernelClassifier`; "logistic" adds
@@ -84,8 +94,9 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
 
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
-        fewer where a class has fewer rows. An integer: that many stratified folds. Every class must
-        be among the rows to learn from in each split. Splitters that keep groups together, such as
+        fewer where a class has fewer rows; fewer than 1,000 rows are split up to four times. An
+        integer: that many stratified folds. Every class must be among the rows to learn from in
+        each split. Splitters that keep groups together, such as
         :class:`sklearn.model_selection.GroupKFold`, take the ``groups`` of ``fit``.
 
     scoring : str or callable, default=None
@@ -94,13 +105,18 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
 
     one_standard_error : bool, default=True
         Whether the fewest vectors are taken whose mean score is at most one standard error below
-        the best, instead of the best.
+        the best, instead of the best. Never more than half a point (0.005) is given away, nor
+        anything below what logistic regression has on the same splits.
 
     refit : bool, default=True
         Whether a machine is fitted to all rows in the end. Without it nothing is predicted.
 
     fit_intercept : bool, default=True
         Whether each class has an intercept.
+
+    max_seconds : float or None, default=None
+        Time limit. The search ends after 60 % of it, with a warning, and takes the best that it has
+        found; the last fit has the rest. Rounds that have begun are finished.
 
     |class_weight|
 
@@ -118,18 +134,21 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
     Attributes
     ----------
     best_params_ : dict
-        ``C``, ``gamma`` and ``max_basis`` of the machine that was chosen.
+        ``C``, ``gamma`` and ``max_basis`` of the machine that was chosen, and its ``basis`` where
+        that is a learned one, with the metric.
     best_score_ : float
-        Its mean score over the splits. Machines of the search move their vectors 20 times, by
-        variable projection; the last fit is not so limited.
+        Its mean score over the splits. Machines of the search move their vectors less often than
+        the last one: 40 epochs and 40 moves at the most, the largest by 60 epochs alone.
     best_index_ : int
         Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
-        An entry for each candidate: ``stage`` ("screen": C and width are chosen; "size": the number
-        of vectors), ``param_C``, ``param_width``, ``param_max_basis``, ``mean_test_score``,
+        An entry for each candidate: ``stage`` ("screen": metric, C and width are chosen; "metric":
+        the metrics that were close; "size": the number of vectors; "C": C once more),
+        ``param_C``, ``param_width``, ``param_max_basis``, ``param_metric``, ``mean_test_score``,
         ``std_test_score``, ``split0_test_score`` and so on (NaN where a split was not used),
-        ``mean_fit_time`` (of the vectors added, for sizes), ``n_basis`` and ``n_rows`` (means over
-        the splits), and a list ``params``. Scores of the two stages are of different rows.
+        ``mean_fit_time`` (of the vectors added, for sizes of a chosen basis), ``n_basis`` and
+        ``n_rows`` (means over the splits), and a list ``params``. Scores of "screen" are of other
+        rows than those of the other stages.
     n_splits_ : int
         Number of splits.
     best_estimator_ : SparseKernelClassifier
@@ -154,7 +173,7 @@ stop_reason_ :
     >>> X, y = load_iris(return_X_y=True)
     >>> machine = SparseKernelClassifierCV(random_state=0).fit(X, y)
     >>> sorted(machine.best_params_)
-    ['C', 'gamma', 'max_basis']
+    ['C', 'basis', 'gamma', 'max_basis']
     >>> bool(machine.score(X, y) > 0.95)
     True
     """
@@ -186,6 +205,7 @@ stop_reason_ :
         one_standard_error: bool = True,
         refit: bool = True,
         fit_intercept: bool = True,
+        max_seconds: float | None = None,
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -201,6 +221,7 @@ stop_reason_ :
         self.one_standard_error = one_standard_error
         self.refit = refit
         self.fit_intercept = fit_intercept
+        self.max_seconds = max_seconds
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -231,6 +252,7 @@ stop_reason_ :
         -------
         self : SparseKernelClassifierCV
         """
+        started = time.perf_counter()
         self._check_parameters()
         data = self._validate_training_data(X, y, sample_weight)
         rows, labels, weights = data.rows, data.targets.numbers, data.weights
@@ -242,7 +264,8 @@ stop_reason_ :
         scorer = check_scoring(machine, scoring=self.scoring)
         splits = make_splits(self.cv, rows, labels, weights, self.classes_, split_seed, groups)
         sizes = self._sizes(min(len(train) for train, _ in splits))
-        progress = FitProgress(self, MOST_SCREENS + len(sizes) + 1, X, y, sample_weight)
+        n_rounds = MOST_SCREENS + len(sizes) + MOST_LAST_LOOKS + 1
+        progress = FitProgress(self, n_rounds, X, y, sample_weight)
         search = Search(
             machine,
             scorer,
@@ -254,11 +277,26 @@ stop_reason_ :
             self.n_jobs,
             begin_round=progress.begin_round,
             end_round=lambda: progress.end_round(_no_machine_yet, search.standing),
+            deadline=None
+            if self.max_seconds is None
+            else started + _SEARCH_SHARE * self.max_seconds,
         )
         self._choose(search, sizes)
+        if search.was_late:
+            warn_user(
+                f"The search was ended by max_seconds={self.max_seconds:g}, after "
+                f"{len(search.records)} candidates; the best of these is taken. Raise max_seconds, "
+                "or give fewer Cs and sizes to choose from.",
+                ConvergenceWarning,
+            )
         if self.refit:
             progress.begin_round()
-            final, told = _fit_and_listen(self._unfitted(), rows, search.y, search.weights)
+            final = self._unfitted()
+            if self.max_seconds is not None:
+                # A machine is worth nothing if it is not fitted.
+                left = self.max_seconds - (time.perf_counter() - started)
+                final.max_seconds = max(left, (1 - _SEARCH_SHARE) * self.max_seconds)
+            final, told = _fit_and_listen(final, rows, search.y, search.weights)
             self.__dict__.update(_fit_of(final))
             progress.end_round(lambda: {}, lambda: f"last fit, {self.n_basis_} vectors")
             for message in told:
@@ -271,21 +309,33 @@ stop_reason_ :
         n_rows = min(len(train) for train, _ in search.splits)
         wanted = min(_SCREEN_SIZE, n_rows / _ROWS_A_VECTOR)
         middle = min(sizes, key=lambda size: abs(np.log(size / wanted)))
-        pair = search.best_pair(_numbers(self.Cs), _numbers(self.widths), middle)
+        metrics = metrics_to_try(as_basis(self.basis), n_rows, search.rows.shape[1])
+        choice = search.best_start(metrics, _numbers(self.Cs), _numbers(self.widths), middle)
         patience = _GROWTHS if isinstance(self.max_basis, str) else len(sizes)
-        grown = search.grow(pair, sizes, patience)
+        grown = search.grow(choice, sizes, patience)
         scores = np.array([record.scores for record in grown])
         if self.one_standard_error:
-            chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores)
+            floor = search.linear_score() if len(grown) > 1 else -np.inf
+            chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores, floor)
         else:
             chosen = int(np.argmax(scores.mean(axis=1)))
+        metric, C, width = choice
+        size, best = sizes[chosen], grown[chosen]
+        if self.Cs is None or isinstance(self.Cs, str):
+            C = search.best_weight(choice, size, best.scores)
+            settings = Candidate(C, width, size, metric)
+            judged = [record for record in search.records if record.stage == "C"]
+            best = next(record for record in (best, *judged) if record.candidate == settings)
         self.cv_results_ = search.table()
         self.n_splits_ = len(search.splits)
-        self.best_index_ = len(search.records) - len(grown) + chosen
+        self.best_index_ = search.records.index(best)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.best_params_ = {"C": pair[0], "gamma": "scale", "max_basis": sizes[chosen]}
+        self.best_params_ = {"C": C, "gamma": "scale", "max_basis": size}
+        basis = as_basis(self.basis)
+        if isinstance(basis, LearnedBasis):
+            self.best_params_["basis"] = replace(basis, metric=metric)
         data = (search.rows, search.y, search.weights)
-        self.best_params_["gamma"] = starting_gamma(self._unfitted(), *data, factor=pair[1])
+        self.best_params_["gamma"] = starting_gamma(self._unfitted(), *data, factor=width)
 
     def _sizes(self, n_rows: int) -> list[int]:
         """Return the sizes to choose from, where so many rows are learned from."""
@@ -303,13 +353,8 @@ stop_reason_ :
         return sizes
 
     def _machine(self, **settings: Any) -> SparseKernelClassifier:
-        return SparseKernelClassifier(
-            basis=self.basis,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-            class_weight=self.class_weight,
-            **settings,
-        )
+        shared = {"basis": self.basis, "loss": self.loss, "fit_intercept": self.fit_intercept}
+        return SparseKernelClassifier(class_weight=self.class_weight, **(shared | settings))
 
     def _unfitted(self) -> SparseKernelClassifier:
         """Return the machine that was chosen."""
@@ -388,6 +433,8 @@ stop_reason_ :
             )
         for name in ("one_standard_error", "refit"):
             check_flag(name, getattr(self, name))
+        if self.max_seconds is not None:
+            check_real("max_seconds", self.max_seconds, positive=True)
         check_jobs(self.n_jobs)
         check_verbose(self.verbose)
         self._machine()._check_parameters()
@@ -424,8 +471,7 @@ def _fit_and_listen(
 
 
 def _no_machine_yet() -> Any:
-    """Return no attributes: during the search there is no machine of all rows."""
-    return None
+    """Return no attributes: in the search there is no machine of all rows."""
 
 
 def _numbers(values: Any) -> list[float] | None:

@@ -13,36 +13,49 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from widemargin._system.warnings import warn_user
-from widemargin.kernels import Kernel, Rows
+from widemargin.kernels import AdaptiveRBF, Kernel, Rows
 from widemargin.readouts import two_as_one
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
 from widemargin.solvers.units.projection import VariableProjection
+from widemargin.solvers.units.staged import StagedUnits
 from widemargin.solvers.units.start import cluster_by_class, start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
-from widemargin.solvers.units.values import MANY_FEATURES, Units, WorkingRows, unit_values
+from widemargin.solvers.units.values import Units, WorkingRows, unit_values
 from widemargin.sparse_kernel.grown import Problem
 from widemargin.sparse_kernel.settings import LearnedBasis
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_FEW_FEATURES = 20  # for which a map of all of them is learned
+_FEW_FEATURES, _MANY_FEATURES = 20, 200  # up to which a map is learned, and weights are
+_ROWS_A_PARAMETER = {"full": 2, "diagonal": 20}  # of a metric, below which a simpler one is taken
 _MOST_BYTES = 2 << 30  # of sparse rows that are made dense
 _SORTED_ENTRIES = 1 << 22  # of rows among which equal ones are looked for
 _MEETING = 1e-6  # exponent between two units below which they are one
-_MANY_CLASSES = 10
-_EARLIER, _LATER = 60, 120  # outer iterations, with few classes and with many
-_EPOCHS = 90
-_MUCH_WORK = 500_000_000  # rows times units times outputs, from which inner solves take too long
+_MOVES = 1000  # by projection, at the most: it ends where twenty of them bring too little
+_WINDOW_TOL = 10.0  # times tol, relative: what twenty moves must bring
+_EPOCHS = 1000  # at the most
+# The first cycle of stochastic steps: about so many, in so many epochs.
+_FIRST_STEPS, _FIRST_EPOCHS = 7000, (3, 30)
+_CYCLES = 5  # at the most, each twice as long as the one before
+_CYCLE_TOL = 0.22  # relative decrease that another cycle must have brought to be followed by one
 
 
-def metric_for(basis: LearnedBasis, n_features: int) -> str:
-    """Return the metric that is learned for so many features."""
+def metric_for(basis: LearnedBasis, n_rows: int, n_features: int) -> str:
+    """Return the metric that is learned from so many rows of so many features."""
     if basis.metric != "auto":
         return basis.metric
-    if n_features <= _FEW_FEATURES:
+    if n_features <= _FEW_FEATURES and n_rows >= _ROWS_A_PARAMETER["full"] * n_features**2:
         return "full"
-    return "diagonal" if n_features <= MANY_FEATURES else "none"
+    enough = n_rows >= _ROWS_A_PARAMETER["diagonal"] * n_features
+    return "diagonal" if n_features <= _MANY_FEATURES and enough else "none"
+
+
+def metric_of(kernel: Kernel) -> str:
+    """Return the metric that a learned kernel has."""
+    if not isinstance(kernel, AdaptiveRBF) or kernel.metric is None:
+        return "none"
+    return "diagonal" if kernel.metric.ndim == 1 else "full"
 
 
 @dataclass(frozen=True)
@@ -57,31 +70,42 @@ class LearnSettings:
     fit_intercept: bool
     n_threads: int
 
-    def is_stochastic(self, n_rows: int, n_outputs: int) -> bool:
-        """Whether units are moved by stochastic gradients."""
-        if self.basis.solver != "auto":
-            return self.basis.solver == "adam"
-        return n_rows * self.max_basis * n_outputs >= _MUCH_WORK
+    def n_rounds(self, solver: Any) -> int:
+        """Return how many rounds a solver makes at the most."""
+        if isinstance(solver, StagedUnits):
+            return solver.stochastic.max_iter + solver.projection.max_iter
+        return int(solver.max_iter)
 
-    def n_rounds(self, n_rows: int, n_outputs: int) -> int:
-        """Return how many rounds there are at the most."""
-        if not isinstance(self.basis.max_iter, str):
-            return self.basis.max_iter
-        if self.is_stochastic(n_rows, n_outputs):
-            return _EPOCHS
-        return _LATER if n_outputs > _MANY_CLASSES else _EARLIER
-
-    def make_solver(self, n_rows: int, n_outputs: int, rng: np.random.RandomState) -> Any:
-        """Return the solver."""
+    def make_solver(self, n_rows: int, rng: np.random.RandomState, *, is_warm: bool) -> Any:
+        """Return the solver; units of an earlier fit are not to be scattered by large steps."""
+        asked = self.basis.max_iter
         shared: dict[str, Any] = {
-            "max_iter": self.n_rounds(n_rows, n_outputs),
             "gradient_tol": self.basis.gradient_tol,
             "newton_steps": self.max_iter,
             "patience": self.basis.n_iter_no_change,
         }
-        if self.is_stochastic(n_rows, n_outputs):
-            return StochasticUnits(seed=int(rng.randint(np.iinfo(np.int32).max)), **shared)
-        return VariableProjection(tol=0.1 * self.tol, **shared)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        epochs = _EPOCHS if isinstance(asked, str) else asked
+        if self.basis.solver == "adam":
+            return StochasticUnits(seed=seed, max_iter=epochs, **shared)
+        alone = VariableProjection(
+            tol=_WINDOW_TOL * self.tol,
+            max_iter=_MOVES if isinstance(asked, str) else asked,
+            **shared,
+        )
+        n_batches = max(1, n_rows // StochasticUnits.batch_size)
+        cycle = int(np.clip(_FIRST_STEPS // n_batches, *_FIRST_EPOCHS))
+        most = sum(cycle * 2**number for number in range(_CYCLES))
+        most = most if isinstance(asked, str) else min(most, asked // 2)
+        if self.basis.solver == "projection" or is_warm or most == 0:
+            return alone
+        stochastic = StochasticUnits(
+            seed=seed, max_iter=most, first_cycle=cycle, tol=_CYCLE_TOL, **shared
+        )
+        moves = alone.max_iter if isinstance(asked, str) else asked - most
+        return StagedUnits(
+            stochastic=stochastic, projection=replace(alone, max_iter=moves), **shared
+        )
 
 
 @dataclass(frozen=True)
@@ -148,21 +172,28 @@ class Learning:
         self._task, self._settings = problem, settings
         used, kept_out = _split(labels, weights, settings, rng)
         self._used, self._counts = _each_once(rows, labels, weights, used)
-        metric = metric_for(settings.basis, rows.shape[1])
-        self._working = WorkingRows(rows[self._used], self._counts, metric)
+        if packed is not None:
+            self._metric = packed["metric"]
+        elif previous is not None:
+            self._metric = metric_of(previous[0])
+        else:
+            self._metric = metric_for(settings.basis, len(self._used), rows.shape[1])
+        self._working = WorkingRows(rows[self._used], self._counts, self._metric)
         self._held_out = None
         if settings.basis.early_stopping:
             self._held_out = _accuracy_on(
                 self._working, rows[kept_out], labels[kept_out], weights[kept_out], settings
             )
-        self._solver = settings.make_solver(len(self._used), problem.n_outputs, rng)
+        is_warm = previous is not None or bool(packed and packed["is_warm"])
+        self._is_warm = is_warm
+        self.solver = settings.make_solver(len(self._used), rng, is_warm=is_warm)
         if packed is None:
             units = _begin(self._working, labels[self._used], settings, previous, rng)
             self._problem = self._problem_of(len(units.centres))
-            self.state = self._solver.init(self._problem, units)
+            self.state = self.solver.init(self._problem, units)
         else:
             self._problem = self._problem_of(len(packed["state"]["point"]["units"]["centres"]))
-            self.state = self._solver.state_type.unpack(packed["state"], self._problem)
+            self.state = self.solver.state_type.unpack(packed["state"], self._problem)
         _warn_if_all_equal(self._working)
 
     def _problem_of(self, n_units: int) -> LearnedProblem:
@@ -180,7 +211,7 @@ class Learning:
 
     def solve(self, progress: Progress) -> None:
         """Move the units until there is a reason to stop."""
-        self._solver.solve(self._problem, self.state, progress)
+        self.solver.solve(self._problem, self.state, progress)
 
     def so_far(self) -> Learned:
         """Return the machine after the last round."""
@@ -188,13 +219,13 @@ class Learning:
 
     def finished(self) -> Learned:
         """Return the machine that is kept; the state stays as it is."""
-        point = self._solver.finish(self._problem, self.state)
+        point = self.solver.finish(self._problem, self.state)
         n_iter = self.state.n_newton + point.n_iter
         merged = _without_twins(point, self._settings.fit_intercept)
         if merged is not point:
             # One unit of twice the coefficient is dearer than two.
             alone = self._problem_of(len(merged.units.centres))
-            point = alone.finish(merged, self._solver.last_newton())
+            point = alone.finish(merged, self.solver.last_newton())
             n_iter += point.n_iter
         return self._learned(point, n_iter)
 
@@ -202,7 +233,12 @@ class Learning:
         """Return what the fit can be gone on from; None if no file can hold its random numbers."""
         if self._begun_with.get_state(legacy=False)["bit_generator"] != "MT19937":
             return None
-        return {"random": pack_random(self._begun_with), "state": self.state.pack()}
+        return {
+            "random": pack_random(self._begun_with),
+            "metric": self._metric,
+            "is_warm": self._is_warm,
+            "state": self.state.pack(),
+        }
 
     def _learned(self, point: LearnedPoint, n_iter: int) -> Learned:
         kernel, vectors = self._working.as_kernel(point.units)

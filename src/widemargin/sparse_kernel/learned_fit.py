@@ -15,7 +15,7 @@ from widemargin.estimation.fitting import FitProgress, Interrupted
 from widemargin.estimation.named_kernels import auto_gamma
 from widemargin.estimation.resuming import STATE, fingerprint, keep, recall
 from widemargin.estimation.targets import TrainingRows
-from widemargin.kernels import RBF, AdaptiveRBF, Kernel
+from widemargin.kernels import Kernel
 from widemargin.models import KernelExpansion
 from widemargin.solvers.progress import Progress
 from widemargin.sparse_kernel.advice import warn_not_converged
@@ -24,7 +24,7 @@ from widemargin.sparse_kernel.learned import (
     Learning,
     LearnSettings,
     dense_rows,
-    metric_for,
+    metric_of,
 )
 from widemargin.sparse_kernel.settings import LearnedBasis
 
@@ -67,9 +67,7 @@ class LearnsBasis:
             previous=units,
             packed=packed,
         )
-        # Rows that are equal, of no weight or held out may make the solver another.
-        n_rounds = max(settings.n_rounds(n, problem.n_outputs) for n in (0, rows.shape[0]))
-        told = FitProgress(self, n_rounds, *data)
+        told = FitProgress(self, settings.n_rounds(learning.solver), *data)
         progress = Progress(
             max_seconds=self.max_seconds,
             before_round=told.begin_round,
@@ -123,14 +121,7 @@ class LearnsBasis:
         if previous is None:
             return None
         kernel = previous["model_"].kernel
-        axes = {"none": None, "diagonal": 1, "full": 2}[metric_for(basis, self.n_features_in_)]
-        same = (
-            isinstance(kernel, RBF)
-            if axes is None
-            else isinstance(kernel, AdaptiveRBF)
-            and kernel.metric is not None
-            and kernel.metric.ndim == axes
-        )
+        same = basis.metric in ("auto", metric_of(kernel))
         if not (previous["_is_learned"] and same):
             raise ValueError(
                 "warm_start=True with a learned basis goes on from a learned basis of the same "

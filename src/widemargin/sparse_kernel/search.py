@@ -1,8 +1,11 @@
 """The search for the settings of a sparse kernel machine, judged on splits of the rows.
 
-C and width come first. :func:`climb` goes uphill in both, by machines of a middle size that are
-fitted to few rows. The number of vectors comes next: on each split one machine grows from size to
-size. :func:`fewest_within_one_standard_error` then chooses.
+First come the metric of a learned basis, C and the width, by machines of a middle size that are
+fitted to few rows. Of a learned basis each metric is tried with each C (`survey`); of a
+chosen one, `climb` goes uphill in C and width. The number of vectors comes next. On each
+split one chosen basis grows from size to size; learned ones begin anew.
+`fewest_within_one_standard_error` then chooses. At last C is looked at once more, by machines
+of that number of vectors.
 """
 
 from __future__ import annotations
@@ -15,36 +18,53 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import product
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from widemargin._system.threads import one_blas_thread
 from widemargin.estimation.named_kernels import as_kernel
 from widemargin.estimation.splits import Places, Split
 from widemargin.kernels import Rows
-from widemargin.solvers.units.start import start_units
+from widemargin.solvers.units.start import method_of_sklearn, start_units
+from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import WorkingRows
+from widemargin.sparse_kernel.choices import (
+    C_RANGE,
+    Choice,
+    Pair,
+    climb,
+    rises,
+    survey,
+    within,
+)
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.learned import dense_rows, metric_for
 from widemargin.sparse_kernel.settings import LearnedBasis, as_basis
 
 Array: TypeAlias = npt.NDArray[Any]
 Data: TypeAlias = tuple[Rows, Array, Array | None]  # rows, labels and weights
-Pair: TypeAlias = tuple[float, float]  # C and width
 
-#: Calls of ``judge`` that :func:`climb` makes at the most.
-MOST_SCREENS = 8
+#: Rounds in which C is looked at once more, at the most.
+MOST_LAST_LOOKS = 12
 
 _SCREEN_ROWS = 3000  # that C and width are chosen by, where there are more
-_SCREEN_SPLITS = 2  # that are used then
+_SCREEN_SPLITS, _FIRST_SPLITS = 2, 5  # that are used then, and where there are few rows
 _SEARCH_ROWS = 20_000  # that sizes are chosen by, and that scores are of, where there are more
-_MOVES = 20  # of a learned basis in the search, at the most: more change scores, not their order
-_START = (10.0, 1.0)  # C and width
-_C_RANGE, _WIDTH_RANGE = (1e-3, 1e4), (1 / 8, 8.0)
+# Epochs and moves of a machine of the search, by its rows times vectors times classes: more change
+# scores, not their order. The largest ones are learned by stochastic gradients alone.
+_LITTLE_WORK, _MUCH_WORK = 3e6, 2e7
+_ROUNDS, _FEWER_ROUNDS = 80, 40
+_STEPS, _EPOCHS = 14_000, (6, 60)  # about so many steps, in so many epochs
+_LEAST_ROWS = 1.0  # for each parameter of a metric that is tried
+_MOST_FEATURES = {"diagonal": 300, "full": 50}  # for which a metric is tried
+_LINEAR_WORK = 5e7  # rows times features times classes, up to which a linear model is looked at
 
 _pool_of: int | None = None  # the process that has begun to search by several
 
@@ -56,6 +76,7 @@ class Candidate:
     C: float
     width: float
     max_basis: int
+    metric: str = ""  # of a learned basis
 
 
 @dataclass(frozen=True)
@@ -107,6 +128,10 @@ class Search:
         Number of processes.
     begin_round, end_round : callable
         Called around each batch of fits; the second says whether to end the stage.
+    deadline : float or None
+        Of ``time.perf_counter``, after which no further candidates are judged.
+    was_late : bool
+        Whether that has ended a stage.
     records : list of Record
         All candidates in the order in which they were judged.
     """
@@ -121,46 +146,126 @@ class Search:
     n_jobs: int | None
     begin_round: Callable[[], None]
     end_round: Callable[[], bool]
+    deadline: float | None = None
     records: list[Record] = field(default_factory=list)
+    was_late: bool = False
+    _ended: set[str] = field(default_factory=set)
 
-    def best_pair(
-        self, Cs: Sequence[float] | None, widths: Sequence[float] | None, max_basis: int
-    ) -> Pair:
-        """Return the best C and width for machines of one size on few rows; see :func:`climb`."""
+    def best_start(
+        self,
+        metrics: Sequence[str],
+        Cs: Sequence[float] | None,
+        widths: Sequence[float] | None,
+        max_basis: int,
+    ) -> Choice:
+        """Return the best metric, C and width for machines of one size on few rows.
+
+        Without metrics, the basis is a chosen one.
+        """
         large = max(len(train) for train, _ in self.splits) > _SCREEN_ROWS
-        numbers = range(len(self.splits))[: _SCREEN_SPLITS if large else None]
-        stopped = False
+        numbers = range(len(self.splits))[: _SCREEN_SPLITS if large else _FIRST_SPLITS]
+        judge = partial(self._judge_choices, "screen", max_basis, numbers, _SCREEN_ROWS)
+        if metrics:
+            every = range(len(self.splits))
+            by_all = partial(self._judge_choices, "metric", max_basis, every, _SEARCH_ROWS)
+            several = large or len(self.splits) > len(numbers)
+            return survey(judge, by_all if several else None, metrics, Cs, widths)
 
-        def judge(pairs: list[Pair]) -> dict[Pair, Array]:
-            nonlocal stopped
-            if stopped:
-                return {}
-            self.begin_round()
-            machines = dict.fromkeys(numbers, self.machine)
-            candidates = [(Candidate(*pair, max_basis), machines) for pair in pairs]
-            records = self._judge("screen", candidates, _SCREEN_ROWS)
-            stopped = self.end_round()
-            return {pair: record.scores for pair, record in zip(pairs, records, strict=True)}
+        def judge_pairs(pairs: list[Pair]) -> dict[Pair, Array]:
+            return {choice[1:]: scores for choice, scores in judge(_with_metric(pairs)).items()}
 
-        return climb(judge, Cs, widths)
+        return "", *climb(judge_pairs, Cs, widths)
 
-    def grow(self, pair: Pair, sizes: Sequence[int], patience: int) -> list[Record]:
-        """Judge machines that grow from size to size, one for each split.
+    def best_weight(self, choice: Choice, max_basis: int, scores: Array) -> float:
+        """Return the best C for machines of the number of vectors that was chosen.
+
+        Goes by half powers of ten from the one they had, whose scores are known.
+        """
+        numbers = range(len(self.splits))
+        judge = partial(self._judge_choices, "C", max_basis, numbers, _SEARCH_ROWS)
+        metric, C, width = choice
+        known = {C: scores}
+
+        def look_at(values: list[float]) -> None:
+            unknown = [value for value in values if value not in known]
+            found = judge([(metric, value, width) for value in unknown]) if unknown else {}
+            known.update({each[1]: told for each, told in found.items()})
+
+        for way in (10**0.5, 10**-0.5):
+            begun = C
+            while True:
+                ahead = within(C * way, C_RANGE)
+                look_at([ahead])
+                if ahead not in known or not rises(known[C], known[ahead]):
+                    break
+                C = ahead
+            if begun != C:
+                break  # the other way was lower where it began
+        return C
+
+    def _judge_choices(
+        self,
+        stage: str,
+        max_basis: int,
+        numbers: Sequence[int],
+        most_rows: int,
+        choices: list[Choice],
+    ) -> dict[Choice, Array]:
+        """Return the scores of choices; of none, where the stage is to end."""
+        if self.is_over(stage):
+            return {}
+        self.begin_round()
+        machines = dict.fromkeys(numbers, self.machine)
+        candidates = [
+            (Candidate(C, width, max_basis, metric), machines) for metric, C, width in choices
+        ]
+        records = self._judge(stage, candidates, most_rows)
+        self._ended |= {stage} if self.end_round() else set()
+        return {choice: record.scores for choice, record in zip(choices, records, strict=True)}
+
+    def is_over(self, stage: str) -> bool:
+        """Whether a stage is to end: a callback has said so, or the clock."""
+        late = self.deadline is not None and time.perf_counter() >= self.deadline
+        self.was_late |= late
+        return bool(self.records) and (late or stage in self._ended)
+
+    def grow(self, choice: Choice, sizes: Sequence[int], patience: int) -> list[Record]:
+        """Judge machines of rising size, of a chosen basis one for each split that grows.
 
         Ends early when ``patience`` sizes, one after the other, were not better than the best.
         """
         machines = dict.fromkeys(range(len(self.splits)), self.machine)
+        metric, C, width = choice
         grown: list[Record] = []
         best = 0
         for place, size in enumerate(sizes):
+            if grown and self.is_over("size"):
+                break
             self.begin_round()
-            grown += self._judge("size", [(Candidate(*pair, size), machines)], _SEARCH_ROWS)
-            machines = {number: judged.machine for number, judged in grown[-1].by_split.items()}
+            candidate = Candidate(C, width, size, metric)
+            grown += self._judge("size", [(candidate, machines)], _SEARCH_ROWS)
+            if not metric:
+                machines = {number: judged.machine for number, judged in grown[-1].by_split.items()}
             if grown[-1].mean > grown[best].mean:
                 best = place
             if self.end_round() or place - best >= patience:
                 break
         return grown
+
+    def linear_score(self) -> float:
+        """Return the mean score of a linear model on the splits; minus infinity if that takes long.
+
+        It is what no machine should fall below.
+        """
+        n_rows, n_features = self.rows.shape
+        is_quick = n_rows * n_features * len(np.unique(self.y)) <= _LINEAR_WORK
+        if not is_quick or self.is_over("size"):
+            return -np.inf
+        scores = Parallel(n_jobs=_usable_jobs(self.n_jobs))(
+            delayed(_linear_score)(self.scorer, self._part(train), self._part(test))
+            for train, test in self.splits
+        )
+        return float(np.mean(scores))
 
     def standing(self) -> str:
         """Say what the last round of the search has found."""
@@ -171,6 +276,7 @@ class Search:
         return (
             f"{len(self.records)} candidates judged, best of stage {last.stage!r} "
             f"{best.mean:.4f} with C={what.C:g}, width={what.width:g}, {what.max_basis} vectors"
+            + (f", metric {what.metric!r}" if what.metric else "")
         )
 
     def table(self) -> dict[str, Any]:
@@ -293,8 +399,10 @@ def _fit_and_score(
     )
     basis = as_basis(machine.basis)
     if isinstance(basis, LearnedBasis):
-        moves = _MOVES if isinstance(basis.max_iter, str) else min(_MOVES, basis.max_iter)
-        machine.basis = replace(basis, max_iter=moves, solver="projection")
+        n_classes = len(np.unique(train[1]))
+        basis = replace(basis, metric=candidate.metric)
+        machine.basis = _with_effort(basis, len(train[1]), candidate.max_basis, n_classes)
+        machine.warm_start = False
     with _silence():
         if not hasattr(machine, "model_"):
             machine.gamma = starting_gamma(machine, *train, factor=candidate.width)
@@ -318,6 +426,33 @@ def _fit_and_score(
     return Judged(machine, score, seconds, len(train[1]))
 
 
+def _linear_score(scorer: Any, train: Data, test: Data) -> float:
+    """Return the score of logistic regression; minus infinity where scoring takes no such model."""
+    rows, y, weights = train
+    scale = StandardScaler(with_mean=False).fit(rows)
+    linear = LogisticRegression(max_iter=100)
+    with _silence(), one_blas_thread():
+        method_of_sklearn(LogisticRegression.fit)(linear, scale.transform(rows), y, weights)
+        rows, y, weights = test
+        weighed = {} if weights is None else {"sample_weight": weights}
+        try:
+            return float(scorer(linear, scale.transform(rows), y, **weighed))
+        except Exception:
+            return -np.inf  # made for machines of this library, say
+
+
+def _with_effort(basis: LearnedBasis, n_rows: int, max_basis: int, n_classes: int) -> LearnedBasis:
+    """Return settings with as many epochs and moves as a machine of the search is worth."""
+    work = n_rows * max_basis * n_classes
+    most = _ROUNDS if isinstance(basis.max_iter, str) else basis.max_iter
+    if work <= _LITTLE_WORK:
+        return replace(basis, max_iter=min(most, _ROUNDS))
+    if work <= _MUCH_WORK or basis.solver == "projection":
+        return replace(basis, max_iter=min(most, _FEWER_ROUNDS))
+    epochs = int(np.clip(_STEPS * StochasticUnits.batch_size // n_rows, *_EPOCHS))
+    return replace(basis, solver="adam", max_iter=min(most, epochs))
+
+
 def starting_gamma(
     machine: SparseKernelClassifier, X: Rows, y: Array, weights: Array | None, factor: float
 ) -> float | str:
@@ -331,7 +466,7 @@ def starting_gamma(
         kernel: Any = as_kernel("rbf", rows, gamma="scale", weights=data.weights)
         return float(factor * kernel.gamma)
     used = np.flatnonzero(data.caps > 0)
-    metric = metric_for(basis, rows.shape[1])
+    metric = metric_for(basis, len(used), rows.shape[1])
     working = WorkingRows(dense_rows(rows)[used], data.caps[used], metric)
     rng = check_random_state(machine.random_state)
     units = start_units(working, data.targets.numbers[used], machine.max_basis, rng)
@@ -345,92 +480,19 @@ def starting_gamma(
     return gamma
 
 
-def climb(
-    judge: Callable[[list[Pair]], dict[Pair, Array]],
-    Cs: Sequence[float] | None,
-    widths: Sequence[float] | None,
-) -> Pair:
-    """Return the C and the width of the best scores.
-
-    Values that are given are all tried, each C with each width. Where C is None, it starts at 10
-    and goes uphill by factors of 10; then the width, where it is None, from 1 by factors of 2;
-    and in the end C by a factor of the root of 10 either way. A step must raise the mean score by
-    more than the standard error of that rise: or what is chosen from few rows is chance.
-
-    Parameters
-    ----------
-    judge : callable
-        Returns the scores of pairs of C and width on each split; of none, to end the search.
-    Cs, widths : sequence of float, or None
-    """
-    known: dict[Pair, Array] = {}
-
-    def look_at(pairs: Sequence[Pair]) -> list[Pair]:
-        """Judge pairs that are unknown; return those that are known then."""
-        unknown = [pair for pair in pairs if pair not in known]
-        if unknown:
-            known.update(judge(unknown))
-        return [pair for pair in pairs if pair in known]
-
-    def better(at: Pair, *others: Pair) -> Pair:
-        """Return the best of the others where it is better, else where we are."""
-        best = max(look_at([at, *others]), key=lambda pair: known[pair].mean(), default=at)
-        return best if best != at and _rises(known[at], known[best]) else at
-
-    def uphill(at: Pair, times: Callable[[Pair, float], Pair], factor: float) -> Pair:
-        """Go on by a factor, or by its inverse, while scores rise."""
-        best = better(at, times(at, 1 / factor), times(at, factor))
-        way = factor if best > at else 1 / factor
-        while best != at:
-            at, best = best, better(best, times(best, way))
-        return at
-
-    given = list(dict.fromkeys(product(Cs or _START[:1], widths or _START[1:])))
-    at = given[0]
-    if len(given) > 1:
-        at = _middle_best([(pair, known[pair].mean()) for pair in look_at(given)])
-    if Cs is None:
-        at = uphill(at, lambda pair, by: (_within(pair[0] * by, _C_RANGE), pair[1]), 10.0)
-    if widths is None:
-        at = uphill(at, lambda pair, by: (pair[0], _within(pair[1] * by, _WIDTH_RANGE)), 2.0)
-    if Cs is None:
-        at = better(at, (at[0] * 10**-0.5, at[1]), (at[0] * 10**0.5, at[1]))
-    return at
+def _with_metric(pairs: list[Pair]) -> list[Choice]:
+    return [("", *pair) for pair in pairs]
 
 
-def _rises(before: Array, after: Array) -> bool:
-    """Whether scores of the same splits are better by more than chance."""
-    return bool((after - before).mean() > _standard_error(after - before))
-
-
-def _standard_error(values: Array) -> float:
-    """Return that of the mean; 0 for a single value."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-
-def _within(value: float, limits: tuple[float, float]) -> float:
-    return float(f"{min(max(value, limits[0]), limits[1]):.12g}")  # 0.1 * 0.1 is 0.01 then
-
-
-def _middle_best(judged: list[tuple[Pair, float]]) -> Pair:
-    """Return the pair of the highest score, the middle one of equal ones."""
-    highest = max(score for _, score in judged)
-    ties = [pair for pair, score in judged if score == highest]
-    return ties[(len(ties) - 1) // 2]
-
-
-def fewest_within_one_standard_error(counts: Sequence[int], scores: Array) -> int:
-    """Return the place of the fewest vectors that are about as good as the best.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Number of vectors of each candidate.
-    scores : ndarray of shape (n_candidates, n_splits)
-        Higher is better. The standard error is that of the mean of the best candidate; 0 for a
-        single split.
-    """
-    means = scores.mean(axis=1)
-    error = _standard_error(scores[np.argmax(means)])
-    good = np.flatnonzero(means >= means.max() - error).tolist()
-    return int(min(good, key=lambda place: (counts[place], -means[place])))
+def metrics_to_try(basis: Any, n_rows: int, n_features: int) -> list[str]:
+    """Return the metrics to choose from, the simplest first; none for a basis that is chosen."""
+    if not isinstance(basis, LearnedBasis):
+        return []
+    if basis.metric != "auto":
+        return [basis.metric]
+    parameters = {"diagonal": n_features, "full": n_features**2}
+    return ["none"] + [
+        metric
+        for metric, count in parameters.items()
+        if n_features <= _MOST_FEATURES[metric] and n_rows >= _LEAST_ROWS * count
+    ]

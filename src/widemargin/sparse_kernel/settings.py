@@ -80,16 +80,22 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
     metric : {"auto", "none", "diagonal", "full"}, default="auto"
         What is learned of distances. "none": a common width. "diagonal": a width for each vector,
         and a weight for each feature. "full": a width for each vector, and a linear map of the
-        features. "auto": "full" up to 20 features, "diagonal" up to 100, else "none".
+        features. "auto" looks at what there is to learn it from: "full" up to 20 features, where
+        there are two rows for each entry of the map; else "diagonal" up to 200 features, where
+        there are 20 rows for each of them; else "none". A warm start keeps the metric that it
+        begins with.
 
     solver : {"auto", "projection", "adam"}, default="auto"
         How vectors are moved. "projection": variable projection, which solves for all coefficients
-        at every move; the more accurate of the two. "adam": stochastic gradients, for many rows,
-        vectors and classes. "auto": "adam" from 500 million rows times vectors times classes.
+        at every move. "adam": stochastic gradients, with steps whose length falls to nothing along
+        half a cosine over ``max_iter`` epochs. "auto": stochastic gradients in cycles, each twice
+        as long as the one before, as long as one lowers the objective by 22 %; then projection,
+        until 20 moves lower it by less than ten times the ``tol`` of the estimator. A warm start
+        begins with projection.
 
     max_iter : int or "auto", default="auto"
-        Moves at the most; epochs for "adam". "auto" is 60, 120 for more than ten classes, and 90
-        for "adam".
+        Epochs and moves at the most; of the solver "auto", half of them may be epochs. "auto" is
+        1000, and of the solver "auto" as many moves after the epochs.
 
     early_stopping : bool, default=False
         Whether the machine is judged by rows that are held out, and the best on the way is taken.

@@ -14,16 +14,18 @@ The rows, the units and the gradient in them are those of :mod:`widemargin.solve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from widemargin import _native
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.newton import MOST_EXCESS, JointNewton, NewtonResult
 from widemargin.solvers.progress import Solver, SolverState
+from widemargin.solvers.units.moments import ADAM_RATES, PARTS, Moments
 from widemargin.solvers.units.values import (
     UnitColumns,
     Units,
@@ -127,7 +129,8 @@ class LearnedProblem:
         self.objective = BasisObjective(loss, targets, weights, n_outputs, self.columns)
         self.held_out = held_out
         self.reference: float | None = None
-        self._loss, self._targets, self._weights = loss, targets, weights
+        self._loss, self._targets = loss, targets
+        self._narrow_weights = np.ascontiguousarray(weights, dtype=np.float32)
 
     def check_point(self, point: LearnedPoint) -> None:
         """Require a machine of the shapes that this problem has."""
@@ -183,40 +186,52 @@ class LearnedProblem:
             self.columns.n_threads,
         )
 
-    def sample(
-        self, units: Units, coefficients: Array, chosen: npt.NDArray[np.intp]
-    ) -> tuple[float, dict[str, Array]]:
-        """Return the objective and its gradient as some rows, which stand for all, tell them.
+    def descend(
+        self,
+        moments: Moments,
+        begin: Units,
+        batches: list[npt.NDArray[np.intp]],
+        shares: Array,
+        lengths: dict[str, float],
+    ) -> tuple[Moments, Array]:
+        """Make a step of Adam for each batch of rows, which stands for all.
 
-        The gradient is a dict: "coefficients", and the parameters of the units by name.
+        Returns
+        -------
+        moments : Moments
+            After the last step.
+        values : ndarray
+            The objective as each batch told it; fewer than batches where one was not finite.
         """
-        working, constant = self.working, self.columns.n_constant
-        rows = working.rows[chosen]
-        rest = None if working.rest is None else working.rest[chosen]
-        mapped = rows if units.mapping is None else rows @ units.mapping.astype(np.float32)
-        columns = UnitColumns(len(rows), len(units.centres), bool(constant), 1)
-        columns.update(units, mapped, rest)
-        objective = BasisObjective(
-            self._loss,
-            np.ascontiguousarray(self._targets[chosen]),
-            self._weights[chosen] * (len(working.rows) / len(rows)),
-            self.objective.n_outputs,
-            columns,
+        working, objective = self.working, self.objective
+        after = moments.copy()
+        values = np.empty(len(batches))
+        count = _native.adam_steps(
+            self._loss.native(),
+            self._targets,
+            working.rows,
+            working.rest,
+            self._narrow_weights,
+            (len(begin.centres), begin.centres.shape[1], objective.n_outputs),
+            (
+                bool(self.columns.n_constant),
+                False,
+                len(begin.log_weights) > 1,
+                begin.mapping is not None,
+            ),
+            np.concatenate(batches).astype(np.int32),
+            np.cumsum([0, *map(len, batches)], dtype=np.int64),
+            np.ascontiguousarray(shares, dtype=np.float64),
+            [lengths.get(name, 0.0) for name in PARTS],
+            1.0,
+            ADAM_RATES,
+            moments.n_steps,
+            after.parameters,
+            after.means,
+            after.squares,
+            values,
         )
-        at = objective.derivatives(objective.scores(coefficients))
-        in_units = unit_gradient(
-            units,
-            rows,
-            mapped,
-            rest,
-            columns.values,
-            at.gradient,
-            coefficients[constant:],
-            at.active,
-            columns.n_threads,
-        )
-        value = at.loss + 0.5 * float(np.vdot(coefficients, coefficients))
-        return value, vars(in_units) | {"coefficients": objective.gradient(coefficients, at)}
+        return replace(after, n_steps=moments.n_steps + count), values[:count]
 
     def finish(self, point: LearnedPoint, newton: JointNewton) -> LearnedPoint:
         """Solve for the coefficients of chosen units once more, as exactly as asked for."""

@@ -8,9 +8,10 @@ Step         (an outer iteration) L-BFGS on the units alone. At each trial point
              for anew, by the joint Newton method from where they were; then the gradient of the
              optimal value in the units is that at fixed A and b: with G the gradient of the loss in
              the scores and W = (G A') * H, everything follows from W' Z and sums of W
-Stops        after max_iter outer iterations, or three times as many trials; when an iteration
-             lowers the objective by less than tol, relative, or finds nothing lower; when the score
-             on held-out rows has not risen for a while; when a callback says so, or the clock
+Stops        after max_iter outer iterations, or three times as many trials; when twenty of them
+             have lowered the objective by less than tol, relative, or one finds nothing lower; when
+             the score on held-out rows has not risen for a while; when a callback says so, or the
+             clock
 
 Source: ours. Variable projection is due to Golub and Pereyra, "The differentiation of
 pseudo-inverses and nonlinear least squares problems whose variables separate" (1973).
@@ -39,6 +40,7 @@ from widemargin.solvers.units.values import Units
 Array: TypeAlias = npt.NDArray[Any]
 
 _STEP = {"centres": 1.0, "log_weights": 0.3, "log_widths": 1.0, "mapping": 0.1}
+_WINDOW = 20  # moves that must bring something between them
 _TRIALS_A_ROUND = 3  # on the average, at the most
 _INNER = JointNewton(tol=1e-4, max_iter=10, max_products=40)
 
@@ -156,7 +158,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
     Parameters
     ----------
     tol : float
-        Relative decrease of the objective in an outer iteration below which it ends.
+        Relative decrease of the objective in twenty outer iterations below which it ends.
 
     The others are those of :class:`UnitSolver`; a round is an outer iteration.
     """
@@ -165,7 +167,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
     requires: ClassVar[tuple[str, ...]] = ("map_rows", "solve_coefficients", "gradient", "finish")
     state_type: ClassVar[type[UnitState]] = ProjectionState
 
-    tol: float = 1e-4
+    tol: float = 1e-2
 
     def init(self, problem: LearnedProblem, units: Units) -> ProjectionState:
         """Return the state in which units begin to move."""
@@ -192,7 +194,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
     def _end(
         self, problem: LearnedProblem, state: ProjectionState, walk: _Walk
     ) -> dict[str, float]:
-        before = state.history.get("objective", [])[-1:]
+        before = state.history.get("objective", [])[-_WINDOW:][:1] * (state.n_rounds >= _WINDOW)
         objective = state.point.objective
         if walk.ended_at_no_number:
             state.stopped_because = "not_finite"

@@ -97,11 +97,11 @@ def _clusters(rows: Array, weights: Array, count: int, rng: np.random.RandomStat
         return rows.astype(np.float64)
     seed = int(rng.randint(np.iinfo(np.int32).max))
     found = KMeans(count, n_init=1, random_state=seed)
-    _method_of_sklearn(KMeans.fit)(found, rows, sample_weight=weights)
+    method_of_sklearn(KMeans.fit)(found, rows, sample_weight=weights)
     return np.asarray(found.cluster_centers_, dtype=np.float64)
 
 
-def _method_of_sklearn(method: Any) -> Any:
+def method_of_sklearn(method: Any) -> Any:
     """Return a method of a scikit-learn class as scikit-learn defines it.
 
     Tools that track experiments put wrappers around the methods of all its estimators:

@@ -1,8 +1,8 @@
 """Learned basis by stochastic gradients, for many units and classes.
 
 Problem      that of :mod:`widemargin.solvers.units.problem`
-State        units and coefficients together, the running moments of Adam, the random numbers that
-             order the rows, and how many batches of the epoch were seen
+State        units and coefficients together, the running moments of Adam, and how many batches of
+             the epoch were seen; the order of the rows follows from the seed and the epoch's number
 Step         (an epoch) Adam over batches of rows in a new order, all parameters at once: no inner
              solves, whose cost grows with units times classes squared. The step length falls from
              its start to nothing along half a cosine
@@ -15,62 +15,35 @@ Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from widemargin.solvers.progress import Progress, pack_random, unpack_random
+from widemargin.solvers.newton import JointNewton
+from widemargin.solvers.progress import Progress
+from widemargin.solvers.units.moments import Moments
 from widemargin.solvers.units.problem import (
     LearnedPoint,
     LearnedProblem,
     UnitSolver,
     UnitState,
-    moving_shapes,
 )
-from widemargin.solvers.units.values import Units
+from widemargin.solvers.units.values import Units, moving_parts
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.999, 1e-8
+_BETWEEN = JointNewton(tol=1e-3, max_iter=10, max_products=40)  # of two cycles
+_PRODUCTS = 2e9  # multiply-adds of a native call: between two of them Python can serve an interrupt
 # Length of the first steps, in the units of each parameter; of centres, in spreads of the rows.
 _LENGTHS = {
-    "centres": 0.1,
-    "log_widths": 0.05,
-    "log_weights": 0.02,
-    "mapping": 0.005,
-    "coefficients": 0.1,
+    "centres": 0.03,
+    "log_widths": 0.015,
+    "log_weights": 0.006,
+    "mapping": 0.0015,
+    "coefficients": 0.03,
 }
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Where Adam is: parameters by name, running means of their gradients and of the squares."""
-
-    parameters: dict[str, Array]
-    means: dict[str, Array]
-    squares: dict[str, Array]
-    n_steps: int = 0
-
-    @classmethod
-    def begin(cls, parameters: dict[str, Array]) -> Self:
-        """Return moments of nothing yet."""
-        still = {name: np.zeros_like(value) for name, value in parameters.items()}
-        return cls(parameters, still, still)
-
-    def after(self, gradient: dict[str, Array], lengths: dict[str, float]) -> Self:
-        """Return where Adam is after a step of at most these lengths."""
-        n_steps = self.n_steps + 1
-        parameters, means, squares = {}, {}, {}
-        for name, value in self.parameters.items():
-            first, second = self.means[name], self.squares[name]
-            means[name] = first + (1 - _DECAY) * (gradient[name] - first)
-            squares[name] = second + (1 - _SQUARE_DECAY) * (np.square(gradient[name]) - second)
-            mean = means[name] / (1 - _DECAY**n_steps)
-            spread = np.sqrt(squares[name] / (1 - _SQUARE_DECAY**n_steps))
-            parameters[name] = value - lengths[name] * mean / (spread + _TINY)
-        return type(self)(parameters, means, squares, n_steps)
 
 
 @dataclass(kw_only=True)
@@ -82,26 +55,19 @@ class StochasticState(UnitState):
     begin : Units
         Those of the first round, for what does not move of them.
     moments : Moments
-    random : dict
-        Packed random numbers, from which the order of the rows in the present epoch is drawn.
     values : list of float
         The objective as the batches of the present epoch told it that were seen already.
     """
 
     begin: Units
     moments: Moments
-    random: dict[str, Any]
     values: list[float] = field(default_factory=list)
 
     def pack(self) -> dict[str, Any]:
         """Return the state as what model files hold."""
         return super().pack() | {
             "begin": dict(vars(self.begin)),
-            "moments": {
-                name: dict(part) if isinstance(part, dict) else part
-                for name, part in vars(self.moments).items()
-            },
-            "random": dict(self.random),
+            "moments": dict(vars(self.moments)),
             "values": list(self.values),
         }
 
@@ -112,7 +78,6 @@ class StochasticState(UnitState):
             **cls._unpack_shared(packed, problem),
             begin=Units(**packed["begin"]),
             moments=Moments(**packed["moments"]),
-            random=packed["random"],
             values=list(packed["values"]),
         )
 
@@ -126,28 +91,32 @@ class StochasticUnits(UnitSolver[StochasticState]):
     seed : int
         Of the order of the rows.
     batch_size : int
+    first_cycle : int or None
+        Epochs after which the length of steps has fallen to nothing and begins anew, each time for
+        twice as many epochs. None is a single cycle of all epochs.
+    tol : float
+        Relative decrease of the objective from the end of a cycle to that of the next one below
+        which it ends.
 
     The others are those of :class:`UnitSolver`; a round is an epoch, in which all rows are seen.
     """
 
     name: ClassVar[str] = "adam"
-    requires: ClassVar[tuple[str, ...]] = ("sample", "finish")
+    requires: ClassVar[tuple[str, ...]] = ("descend", "map_rows", "solve_coefficients", "finish")
     state_type: ClassVar[type[UnitState]] = StochasticState
 
     seed: int = 0
-    batch_size: int = 128
+    batch_size: int = 64
+    first_cycle: int | None = None
+    tol: float = 0.0
 
     def init(self, problem: LearnedProblem, units: Units) -> StochasticState:
         """Return the state in which units begin to move."""
-        parameters = {
-            name: np.array(getattr(units, name)) for name in moving_shapes(problem, units)
-        }
-        parameters["coefficients"] = problem.objective.zero_coefficients()
+        zero = problem.objective.zero_coefficients()
         return StochasticState(
-            point=LearnedPoint(units, parameters["coefficients"], np.inf, np.nan),
+            point=LearnedPoint(units, zero, np.inf, np.nan),
             begin=units,
-            moments=Moments.begin(parameters),
-            random=pack_random(np.random.RandomState(self.seed)),
+            moments=Moments.begin(zero, units),
         )
 
     def step(
@@ -157,47 +126,69 @@ class StochasticUnits(UnitSolver[StochasticState]):
 
         Ends at a gradient that is not finite.
         """
-        rng = unpack_random(state.random)
         n_rows = len(problem.working.rows)
+        rng = np.random.default_rng([self.seed, state.n_rounds])
         n_batches = max(1, n_rows // self.batch_size)
         batches = np.array_split(rng.permutation(n_rows), n_batches)
         lengths = _lengths(problem)
+        at_once = max(1, int(_PRODUCTS / (self.batch_size * _products_a_row(problem, state.begin))))
         moments, values = state.moments, list(state.values)
         first = state.n_rounds * n_batches
-        for place in range(len(values), n_batches):
+        begin, end = self._cycle(state.n_rounds)
+        while len(values) < n_batches:
             if state.history and len(values) > len(state.values) and progress.is_late():
                 state.moments, state.values = moments, values
                 state.stopped_because = "max_seconds"
                 return None
-            coefficients = moments.parameters["coefficients"]
-            units = _units_of(moments, state.begin)
-            value, gradient = problem.sample(units, coefficients, np.sort(batches[place]))
-            if not all(np.isfinite(part).all() for part in gradient.values() if part is not None):
+            some = np.arange(len(values), min(len(values) + at_once, n_batches))
+            gone = (first + some - begin * n_batches) / ((end - begin) * n_batches)
+            shares = 0.5 * (1.0 + np.cos(np.pi * gone))
+            moments, told = problem.descend(
+                moments, state.begin, [np.sort(batches[place]) for place in some], shares, lengths
+            )
+            values += told.tolist()
+            if len(told) < len(some):
                 state.stopped_because = "not_finite"
                 return self._judge(problem, state, failed=True)
-            values.append(value)
-            share = (first + place) / (self.max_iter * n_batches)
-            now = 0.5 * (1.0 + float(np.cos(np.pi * share)))
-            moments = moments.after(
-                gradient, {name: now * length for name, length in lengths.items()}
-            )
-        mean = float(np.mean(values))
-        point = LearnedPoint(
-            _units_of(moments, state.begin), moments.parameters["coefficients"], mean, np.nan
-        )
-        if not np.isfinite(mean):
+        units, coefficients = moments.machine(state.begin, problem.objective.n_outputs)
+        if not np.isfinite(moments.parameters).all():
             state.stopped_because = "not_finite"
             return self._judge(problem, state, failed=True)
-        state.point, state.moments, state.values = point, moments, []
-        state.random = pack_random(rng)
-        return self._judge(problem, state)
+        state.point = LearnedPoint(units, coefficients, float(np.mean(values)), np.nan)
+        if state.n_rounds + 1 == end and self.first_cycle:
+            # The objective of the best coefficients tells what a cycle has brought; batches tell
+            # more of how well the coefficients have followed.
+            result = problem.solve_coefficients(
+                units, problem.map_rows(units), coefficients, _BETWEEN
+            )
+            state.point = LearnedPoint.of(units, result)
+            state.n_newton += result.n_iter
+            moments = moments.with_coefficients(result.coefficients)
+        state.moments, state.values = moments, []
+        entries = self._judge(problem, state)
+        if state.n_rounds + 1 == end and begin > 0 and not state.stopped_because:
+            before = state.history["objective"][begin - 1]
+            if before - state.point.objective < self.tol * abs(before):
+                state.stopped_because = "tol"
+        return entries
+
+    def _cycle(self, n_rounds: int) -> tuple[int, int]:
+        """Return the first epoch of the cycle that the next epoch is in, and the one after it."""
+        begin, length = 0, self.first_cycle or self.max_iter
+        while begin + length <= n_rounds:
+            begin, length = begin + length, 2 * length
+        return begin, min(begin + length, self.max_iter)
+
+
+def _products_a_row(problem: LearnedProblem, units: Units) -> int:
+    """Return about how many multiply-adds a row takes in a step."""
+    n_units, n_dimensions = units.centres.shape
+    mapped = 0 if units.mapping is None else 2 * units.mapping.size
+    return int(3 * n_units * (n_dimensions + problem.objective.n_outputs) + mapped)
 
 
 def _lengths(problem: LearnedProblem) -> dict[str, float]:
+    """Return how far a step goes at the most, for each part that moves."""
     spread = float(np.sqrt(np.mean(np.square(problem.working.rows), dtype=np.float64)))
-    return _LENGTHS | {"centres": _LENGTHS["centres"] * (spread or 1.0)}
-
-
-def _units_of(moments: Moments, begin: Units) -> Units:
-    moved = {name: part for name, part in moments.parameters.items() if name != "coefficients"}
-    return replace(begin, **moved)
+    scale = _LENGTHS | {"centres": _LENGTHS["centres"] * (spread or 1.0)}
+    return {name: scale[name] for name in ("coefficients", *moving_parts(problem.working.metric))}

@@ -251,40 +251,27 @@ def unit_gradient(
         The rows that have a gradient, ascending.
     n_threads : int
     """
-    widths, weights, centres = units.widths, np.array(units.weights), units.centres
-    squares, dimensions, dtype = weights**2, centres.shape[1], mapped.dtype
-    by_unit = np.empty((len(centres), dimensions + 2))
-    by_dimension = None if len(units.log_weights) == 1 else np.empty(dimensions)
-    by_feature = None if units.mapping is None else np.empty(units.mapping.shape)
-    # With W = (G A') * H, everything follows from a few sums of it over the rows.
-    _native.unit_sums(
-        None if by_feature is None else rows,
+    gradient = Units(
+        np.empty_like(units.centres),
+        np.empty(len(units.centres)),
+        np.empty(len(units.log_weights)),
+        None if units.mapping is None else np.empty(units.mapping.shape),
+    )
+    _native.unit_gradient(
+        None if units.mapping is None else rows,
         mapped,
         rest,
         values,
         score_gradient,
         active,
-        np.ascontiguousarray(coef, dtype=dtype),
-        np.ascontiguousarray(centres, dtype=dtype),
-        widths.astype(dtype),
-        squares.astype(dtype),
-        by_unit,
-        by_dimension,
-        by_feature,
+        np.ascontiguousarray(coef, dtype=mapped.dtype),
+        np.ascontiguousarray(units.centres),
+        units.widths,
+        np.square(units.weights),
+        gradient.centres,
+        gradient.log_widths,
+        gradient.log_weights,
+        gradient.mapping,
         n_threads,
     )
-    moments, sums, lengths = by_unit[:, :dimensions], by_unit[:, -2], by_unit[:, -1]
-    # sum_i W_ij |(z_i - c_j) r|^2, multiplied out: no pass over rows and units more.
-    apart = lengths + sums * (centres**2 @ squares)
-    apart -= 2.0 * np.einsum("jd,jd->j", moments, centres * squares)
-    in_centres = 2.0 * widths[:, None] * squares * (moments - centres * sums[:, None])
-    if by_dimension is None:
-        in_weights = np.array([-2.0 * np.sum(widths * apart)])
-    else:
-        in_weights = (-2.0 * squares) * (
-            by_dimension
-            - 2.0 * np.einsum("jd,jd,j->d", centres, moments, widths)
-            + np.einsum("jd,j->d", centres**2, widths * sums)
-        )
-    in_mapping = None if by_feature is None else by_feature * (-2.0 * squares)
-    return Units(in_centres, -widths * apart, in_weights, in_mapping)
+    return gradient
