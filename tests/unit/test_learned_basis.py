@@ -24,9 +24,11 @@ from widemargin.estimation.fitting import Interrupted
 from widemargin.kernels import RBF, AdaptiveRBF
 from widemargin.losses import CLASS_LOSSES
 from widemargin.solvers.units import problem as unit_problem
+from widemargin.solvers.units import projection
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
 from widemargin.solvers.units.start import cluster_by_class
 from widemargin.solvers.units.values import Units
+from widemargin.sparse_kernel import learned
 from widemargin.sparse_kernel.learned import _without_twins, dense_rows, metric_for, metric_of
 
 METRICS = ("none", "diagonal", "full")
@@ -156,11 +158,14 @@ def test_tol_ends_it_and_0_does_not(tol, three_classes):
     X, y = three_classes
     short = machine(moves=200, tol=tol, solver="projection").fit(X, y)
     assert short.stop_reason_ == "tol"
-    # Twenty moves are looked at together: one that brings little may come before one that does not.
-    objective = short.history_["objective"]
-    brought = (objective[:-20] - objective[20:]) / objective[20:]
-    assert (brought[:-1] >= 10 * tol).all()
-    assert brought[-1] < 10 * tol
+    # Several moves are looked at together: one that brings little may come before one that brings
+    # much.
+    objective, apart = short.history_["objective"], projection._WINDOW
+    brought = (objective[:-apart] - objective[apart:]) / objective[apart:]
+    brought = brought[projection._FIRST_MOVES - apart - 1 :]
+    least = learned._WINDOW_TOL * tol
+    assert (brought[:-1] >= least).all()
+    assert brought[-1] < least
     long = machine(moves=200, tol=0, solver="projection").fit(X, y)
     assert len(long.history_["objective"]) > 2 * len(objective)
     assert long.objective_ < short.objective_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -66,3 +67,28 @@ def check_choice(name: str, value: Any, choices: Sequence[str], otherwise: str =
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}{otherwise}; got {value!r}.")
+
+
+def check_sizes(sizes: Any) -> None:
+    """Require "auto", a number of vectors, or several that rise."""
+    if isinstance(sizes, str):
+        check_choice("max_basis", sizes, ("auto",), ", an integer, or a sequence of these")
+        return
+    if np.ndim(sizes) == 0:
+        check_integer("max_basis", np.asarray(sizes)[()], least=1)
+        return
+    for size in sizes:
+        check_integer("max_basis", size, least=1)
+    if len(sizes) == 0 or any(after <= before for before, after in pairwise(sizes)):
+        raise ValueError(f"max_basis must be sizes that rise, at least one, got {sizes!r}.")
+
+
+def check_positive_numbers(name: str, values: Any) -> None:
+    """Require "auto", or a sequence of positive numbers."""
+    if isinstance(values, str):
+        check_choice(name, values, ("auto",), ", or positive numbers")
+        return
+    if np.ndim(values) != 1 or len(values) == 0:
+        raise ValueError(f"{name} must be 'auto' or a sequence of numbers, got {values!r}.")
+    for value in values:
+        check_real(name, value, positive=True)

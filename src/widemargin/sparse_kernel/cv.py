@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -18,12 +18,14 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._system.file_changes import Added
 from widemargin._system.parameters import (
-    check_choice,
     check_flag,
     check_integer,
     check_jobs,
+    check_positive_numbers,
     check_real,
+    check_sizes,
     check_verbose,
 )
 from widemargin._system.warnings import warn_user
@@ -188,6 +190,7 @@ stop_reason_ :
         "basis": "shared",
         "cv": 2,
     }
+    _file_changes = MappingProxyType({"max_seconds": Added(3)})
     _fitted_names = SparseKernelClassifier._fitted_names | {
         *("_seed", "best_index_", "best_params_", "best_score_", "cv_results_", "n_splits_"),
     }
@@ -421,9 +424,9 @@ stop_reason_ :
                 f"classes share; got basis={self.basis!r}. Use 'learned' or 'shared', or search "
                 "over SparseKernelClassifier with scikit-learn's GridSearchCV."
             )
-        _check_sizes(self.max_basis)
-        _check_positive("Cs", self.Cs)
-        _check_positive("widths", self.widths)
+        check_sizes(self.max_basis)
+        check_positive_numbers("Cs", self.Cs)
+        check_positive_numbers("widths", self.widths)
         if not (self.cv is None or hasattr(self.cv, "split") or isinstance(self.cv, Iterable)):
             check_integer("cv", self.cv, least=2)
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
@@ -476,26 +479,3 @@ def _no_machine_yet() -> Any:
 
 def _numbers(values: Any) -> list[float] | None:
     return None if isinstance(values, str) else [float(value) for value in values]
-
-
-def _check_sizes(sizes: Any) -> None:
-    if isinstance(sizes, str):
-        check_choice("max_basis", sizes, ("auto",), ", an integer, or a sequence of these")
-        return
-    if np.ndim(sizes) == 0:
-        check_integer("max_basis", np.asarray(sizes)[()], least=1)
-        return
-    for size in sizes:
-        check_integer("max_basis", size, least=1)
-    if len(sizes) == 0 or any(after <= before for before, after in pairwise(sizes)):
-        raise ValueError(f"max_basis must be sizes that rise, at least one, got {sizes!r}.")
-
-
-def _check_positive(name: str, values: Any) -> None:
-    if isinstance(values, str):
-        check_choice(name, values, ("auto",), ", or positive numbers")
-        return
-    if np.ndim(values) != 1 or len(values) == 0:
-        raise ValueError(f"{name} must be 'auto' or a sequence of numbers, got {values!r}.")
-    for value in values:
-        check_real(name, value, positive=True)

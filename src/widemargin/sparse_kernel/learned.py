@@ -32,8 +32,8 @@ _ROWS_A_PARAMETER = {"full": 2, "diagonal": 20}  # of a metric, below which a si
 _MOST_BYTES = 2 << 30  # of sparse rows that are made dense
 _SORTED_ENTRIES = 1 << 22  # of rows among which equal ones are looked for
 _MEETING = 1e-6  # exponent between two units below which they are one
-_MOVES = 1000  # by projection, at the most: it ends where twenty of them bring too little
-_WINDOW_TOL = 10.0  # times tol, relative: what twenty moves must bring
+_MOVES = 1000  # by projection, at the most: it ends where ten of them bring too little
+_WINDOW_TOL = 15.0  # times tol, relative: what ten moves must bring
 _EPOCHS = 1000  # at the most
 # The first cycle of stochastic steps: about so many, in so many epochs.
 _FIRST_STEPS, _FIRST_EPOCHS = 7000, (3, 30)

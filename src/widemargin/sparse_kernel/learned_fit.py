@@ -56,6 +56,8 @@ class LearnsBasis:
         )
         (problem,) = self._problems(training.targets)
         packed = recall(self, rows, labels, caps)
+        if packed is not None and "metric" not in packed:
+            packed = None  # a file of format 2, of other solvers: it begins with the vectors
         units = None if packed else self._previous_units(previous, basis)
         learning = Learning(
             dense_rows(rows),

@@ -90,7 +90,7 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
         at every move. "adam": stochastic gradients, with steps whose length falls to nothing along
         half a cosine over ``max_iter`` epochs. "auto": stochastic gradients in cycles, each twice
         as long as the one before, as long as one lowers the objective by 22 %; then projection,
-        until 20 moves lower it by less than ten times the ``tol`` of the estimator. A warm start
+        until 10 moves lower it by less than 15 times the ``tol`` of the estimator. A warm start
         begins with projection.
 
     max_iter : int or "auto", default="auto"

@@ -130,6 +130,7 @@ class LearnedProblem:
         self.held_out = held_out
         self.reference: float | None = None
         self._loss, self._targets = loss, targets
+        self._total_weight = float(np.sum(weights))
         self._narrow_weights = np.ascontiguousarray(weights, dtype=np.float32)
 
     def check_point(self, point: LearnedPoint) -> None:
@@ -167,7 +168,9 @@ class LearnedProblem:
         zero = objective.zero_coefficients()
         if self.reference is None:
             at_zero = objective.derivatives(objective.scores(zero))
-            self.reference = float(np.linalg.norm(objective.gradient(zero, at_zero)))
+            # Where classes have equal rows all of the gradient may be rounding error.
+            least = 16 * float(np.finfo(np.float32).eps) * self._total_weight
+            self.reference = max(least, float(np.linalg.norm(objective.gradient(zero, at_zero))))
         coefficients = zero if start is None else start
         return newton.solve(objective, coefficients, objective.scores(coefficients), self.reference)
 
@@ -262,6 +265,8 @@ class UnitState(SolverState):
         The round that found it.
     n_newton : int
         Newton steps so far.
+    reference : float or None
+        That of the problem, once a solve has set it.
     """
 
     point: LearnedPoint
@@ -269,6 +274,7 @@ class UnitState(SolverState):
     best_score: float = -np.inf
     last_rise: int = 0
     n_newton: int = 0
+    reference: float | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -285,6 +291,7 @@ class UnitState(SolverState):
             "best_score": self.best_score,
             "last_rise": self.last_rise,
             "n_newton": self.n_newton,
+            "reference": self.reference,
         }
 
     @staticmethod
@@ -295,6 +302,7 @@ class UnitState(SolverState):
         for each in (point, best):
             if each is not None:
                 problem.check_point(each)
+        problem.reference = packed["reference"]
         return {
             "history": {name: list(values) for name, values in packed["history"].items()},
             "stopped_because": packed["stopped_because"],
@@ -303,6 +311,7 @@ class UnitState(SolverState):
             "best_score": packed["best_score"],
             "last_rise": packed["last_rise"],
             "n_newton": packed["n_newton"],
+            "reference": packed["reference"],
         }
 
 

@@ -8,10 +8,10 @@ Step         (an outer iteration) L-BFGS on the units alone. At each trial point
              for anew, by the joint Newton method from where they were; then the gradient of the
              optimal value in the units is that at fixed A and b: with G the gradient of the loss in
              the scores and W = (G A') * H, everything follows from W' Z and sums of W
-Stops        after max_iter outer iterations, or three times as many trials; when twenty of them
-             have lowered the objective by less than tol, relative, or one finds nothing lower; when
-             the score on held-out rows has not risen for a while; when a callback says so, or the
-             clock
+Stops        after max_iter outer iterations, or three times as many trials; when ten of them, but
+             not of the first, have lowered the objective by less than tol, relative, or one finds
+             nothing lower; when the score on held-out rows has not risen for a while; when a
+             callback says so, or the clock
 
 Source: ours. Variable projection is due to Golub and Pereyra, "The differentiation of
 pseudo-inverses and nonlinear least squares problems whose variables separate" (1973).
@@ -40,7 +40,8 @@ from widemargin.solvers.units.values import Units
 Array: TypeAlias = npt.NDArray[Any]
 
 _STEP = {"centres": 1.0, "log_weights": 0.3, "log_widths": 1.0, "mapping": 0.1}
-_WINDOW = 20  # moves that must bring something between them
+_WINDOW = 10  # moves that must bring something between them,
+_FIRST_MOVES = 20  # once L-BFGS has learned what curves how much
 _TRIALS_A_ROUND = 3  # on the average, at the most
 _INNER = JointNewton(tol=1e-4, max_iter=10, max_products=40)
 
@@ -120,7 +121,6 @@ class ProjectionState(UnitState):
     search: Search | None = None
     inner_start: Array | None = None
     n_trials: int = 0
-    reference: float | None = None
 
     def pack(self) -> dict[str, Any]:
         """Return the state as what model files hold."""
@@ -131,14 +131,12 @@ class ProjectionState(UnitState):
             "search": None if self.search is None else self.search.pack(),
             "inner_start": self.inner_start,
             "n_trials": self.n_trials,
-            "reference": self.reference,
         }
 
     @classmethod
     def unpack(cls, packed: dict[str, Any], problem: LearnedProblem) -> Self:
         """Return the state that was packed, bound to the same problem."""
         at, search = packed["at"], packed["search"]
-        problem.reference = packed["reference"]
         return cls(
             **cls._unpack_shared(packed, problem),
             begin=Units(**packed["begin"]),
@@ -147,7 +145,6 @@ class ProjectionState(UnitState):
             search=None if search is None else Search.unpack(search),
             inner_start=packed["inner_start"],
             n_trials=packed["n_trials"],
-            reference=packed["reference"],
         )
 
 
@@ -158,7 +155,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
     Parameters
     ----------
     tol : float
-        Relative decrease of the objective in twenty outer iterations below which it ends.
+        Relative decrease of the objective in ten outer iterations below which it ends.
 
     The others are those of :class:`UnitSolver`; a round is an outer iteration.
     """
@@ -194,7 +191,8 @@ class VariableProjection(UnitSolver[ProjectionState]):
     def _end(
         self, problem: LearnedProblem, state: ProjectionState, walk: _Walk
     ) -> dict[str, float]:
-        before = state.history.get("objective", [])[-_WINDOW:][:1] * (state.n_rounds >= _WINDOW)
+        before = state.history.get("objective", [])[-_WINDOW:][:1]
+        before = before if state.n_rounds + 1 >= _FIRST_MOVES else []
         objective = state.point.objective
         if walk.ended_at_no_number:
             state.stopped_because = "not_finite"

@@ -94,7 +94,7 @@ class StagedUnits(UnitSolver[StagedState]):
             return None
         for name, value in entries.items():
             part.history.setdefault(name, []).append(value)
-        for name in ("point", "best", "best_score", "last_rise", "n_newton"):
+        for name in ("point", "best", "best_score", "last_rise", "n_newton", "reference"):
             setattr(state, name, getattr(part, name))
         reason = part.stopped_because
         if not reason:
@@ -110,6 +110,7 @@ class StagedUnits(UnitSolver[StagedState]):
         state = self.projection.init(problem, part.point.units)
         state.inner_start = part.point.coefficients
         state.best, state.best_score, state.last_rise = part.best, part.best_score, 0
+        state.n_newton, state.reference = part.n_newton, part.reference
         return state
 
     def finish(self, problem: LearnedProblem, state: StagedState) -> LearnedPoint:

@@ -163,6 +163,7 @@ class StochasticUnits(UnitSolver[StochasticState]):
             )
             state.point = LearnedPoint.of(units, result)
             state.n_newton += result.n_iter
+            state.reference = problem.reference
             moments = moments.with_coefficients(result.coefficients)
         state.moments, state.values = moments, []
         entries = self._judge(problem, state)
