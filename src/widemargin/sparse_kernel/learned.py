@@ -33,11 +33,12 @@ _MOST_BYTES = 2 << 30  # of sparse rows that are made dense
 _SORTED_ENTRIES = 1 << 22  # of rows among which equal ones are looked for
 _MEETING = 1e-6  # exponent between two units below which they are one
 _MOVES = 1000  # by projection, at the most: it ends where ten of them bring too little
-_WINDOW_TOL = 15.0  # times tol, relative: what ten moves must bring
+_WINDOW_TOL = 10.0  # times tol, relative: what ten moves must bring
 _EPOCHS = 1000  # at the most
 # The first cycle of stochastic steps: about so many, in so many epochs.
 _FIRST_STEPS, _FIRST_EPOCHS = 7000, (3, 30)
 _CYCLES = 5  # at the most, each twice as long as the one before
+_ENOUGH = 0.03  # of the objective at zero coefficients: below it one cycle is enough
 _CYCLE_TOL = 0.22  # relative decrease that another cycle must have brought to be followed by one
 
 
@@ -100,7 +101,7 @@ class LearnSettings:
         if self.basis.solver == "projection" or is_warm or most == 0:
             return alone
         stochastic = StochasticUnits(
-            seed=seed, max_iter=most, first_cycle=cycle, tol=_CYCLE_TOL, **shared
+            seed=seed, max_iter=most, first_cycle=cycle, tol=_CYCLE_TOL, enough=_ENOUGH, **shared
         )
         moves = alone.max_iter if isinstance(asked, str) else asked - most
         return StagedUnits(

@@ -89,9 +89,10 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
         How vectors are moved. "projection": variable projection, which solves for all coefficients
         at every move. "adam": stochastic gradients, with steps whose length falls to nothing along
         half a cosine over ``max_iter`` epochs. "auto": stochastic gradients in cycles, each twice
-        as long as the one before, as long as one lowers the objective by 22 %; then projection,
-        until 10 moves lower it by less than 15 times the ``tol`` of the estimator. A warm start
-        begins with projection.
+        as long as the one before, as long as one lowers the objective by 22 % (a single one where
+        that is below 3 % of the objective at zero coefficients); then projection, until 10 moves
+        lower it by less than ten times the ``tol`` of the estimator. A warm start begins with
+        projection.
 
     max_iter : int or "auto", default="auto"
         Epochs and moves at the most; of the solver "auto", half of them may be epochs. "auto" is

@@ -174,6 +174,11 @@ class LearnedProblem:
         coefficients = zero if start is None else start
         return newton.solve(objective, coefficients, objective.scores(coefficients), self.reference)
 
+    def value_at_zero(self) -> float:
+        """Return the objective of zero coefficients, whatever the units are."""
+        zero = self.objective.zero_coefficients()
+        return self.objective.value(zero, self.objective.scores(zero))
+
     def gradient(self, units: Units, mapped: Array, result: NewtonResult) -> Units:
         """Return the gradient of the optimal value in the units, in the shape of units."""
         at = self.objective.derivatives(result.scores)

@@ -41,7 +41,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _STEP = {"centres": 1.0, "log_weights": 0.3, "log_widths": 1.0, "mapping": 0.1}
 _WINDOW = 10  # moves that must bring something between them,
-_FIRST_MOVES = 20  # once L-BFGS has learned what curves how much
+_FIRST_MOVES = 40  # once L-BFGS has learned what curves how much
 _TRIALS_A_ROUND = 3  # on the average, at the most
 _INNER = JointNewton(tol=1e-4, max_iter=10, max_products=40)
 

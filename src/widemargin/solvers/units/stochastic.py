@@ -97,6 +97,8 @@ class StochasticUnits(UnitSolver[StochasticState]):
     tol : float
         Relative decrease of the objective from the end of a cycle to that of the next one below
         which it ends.
+    enough : float
+        Share of the objective at zero coefficients below which the first cycle has come far enough.
 
     The others are those of :class:`UnitSolver`; a round is an epoch, in which all rows are seen.
     """
@@ -109,6 +111,7 @@ class StochasticUnits(UnitSolver[StochasticState]):
     batch_size: int = 64
     first_cycle: int | None = None
     tol: float = 0.0
+    enough: float = 0.0
 
     def init(self, problem: LearnedProblem, units: Units) -> StochasticState:
         """Return the state in which units begin to move."""
@@ -167,9 +170,12 @@ class StochasticUnits(UnitSolver[StochasticState]):
             moments = moments.with_coefficients(result.coefficients)
         state.moments, state.values = moments, []
         entries = self._judge(problem, state)
-        if state.n_rounds + 1 == end and begin > 0 and not state.stopped_because:
-            before = state.history["objective"][begin - 1]
-            if before - state.point.objective < self.tol * abs(before):
+        if state.n_rounds + 1 == end and self.first_cycle and not state.stopped_because:
+            if begin == 0:
+                least = self.enough * problem.value_at_zero()
+            else:
+                least = (1.0 - self.tol) * state.history["objective"][begin - 1]
+            if (state.point.objective < least) == (begin == 0):
                 state.stopped_because = "tol"
         return entries
 
