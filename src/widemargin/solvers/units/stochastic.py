@@ -5,10 +5,10 @@ State        units and coefficients together, the running moments of Adam, and h
              the epoch were seen; the order of the rows follows from the seed and the epoch's number
 Step         (an epoch) Adam over batches of rows in a new order, all parameters at once: no inner
              solves, whose cost grows with units times classes squared. The step length falls from
-             its start to nothing along half a cosine
-Stops        after max_iter epochs; when the score on held-out rows has not risen for a while; when
-             a callback says so; when the time is over. The coefficients are then solved for once,
-             exactly
+             its start to nothing along half a cosine, once or in cycles, each twice as long
+Stops        after max_iter epochs; where a cycle brought too little, or the first one enough; when
+             the score on held-out rows has not risen for a while; when a callback says so; when the
+             time is over. The coefficients are then solved for once, exactly
 
 Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
 """
@@ -104,7 +104,9 @@ class StochasticUnits(UnitSolver[StochasticState]):
     """
 
     name: ClassVar[str] = "adam"
-    requires: ClassVar[tuple[str, ...]] = ("descend", "map_rows", "solve_coefficients", "finish")
+    requires: ClassVar[tuple[str, ...]] = (
+        *("descend", "map_rows", "solve_coefficients", "value_at_zero", "finish"),
+    )
     state_type: ClassVar[type[UnitState]] = StochasticState
 
     seed: int = 0
@@ -171,12 +173,13 @@ class StochasticUnits(UnitSolver[StochasticState]):
         state.moments, state.values = moments, []
         entries = self._judge(problem, state)
         if state.n_rounds + 1 == end and self.first_cycle and not state.stopped_because:
+            objective = state.point.objective
             if begin == 0:
-                least = self.enough * problem.value_at_zero()
+                is_last = objective < self.enough * problem.value_at_zero()
             else:
-                least = (1.0 - self.tol) * state.history["objective"][begin - 1]
-            if (state.point.objective < least) == (begin == 0):
-                state.stopped_because = "tol"
+                before = state.history["objective"][begin - 1]
+                is_last = before - objective < self.tol * abs(before)
+            state.stopped_because = "tol" if is_last else ""
         return entries
 
     def _cycle(self, n_rounds: int) -> tuple[int, int]:
