@@ -140,6 +140,10 @@ CONFIGURATIONS = {
             "max_basis": 3,
         },
         "learned full": {"basis": LearnedBasis(max_iter=4, metric="full"), "max_basis": 3},
+        "learned linear part": {
+            "basis": LearnedBasis(max_iter=4, linear_part=True),
+            "max_basis": 3,
+        },
     }
 }
 
@@ -632,6 +636,9 @@ def change(document, path, value):
         (["attributes", "_stages"], [], "_stages"),
         (["attributes", "history_"], {"dict": []}, "history_"),
         (["attributes", "model_"], 3, "model_"),
+        (["attributes", "model_", "model", 1, "linear"], 3, r"model_\.linear is no array"),
+        (["attributes", "model_", "model", 1, "linear"], {"array": "basis_"}, "A linear part of"),
+        (["attributes", "model_", "model", 1, "linear"], None, "missing or surplus: linear"),
     ],
 )
 def test_a_document_that_is_wrong_is_refused(machine, file, path, value, message):

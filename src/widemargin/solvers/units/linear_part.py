@@ -43,7 +43,8 @@ class LinearPart:
             )
         self._mean = share @ rows.astype(np.float64)
         spread = robust_spread(rows, spread_of(rows, self._mean, share))
-        self._scale = np.where(spread > 0, spread, 1.0) * np.sqrt(n_features)
+        # A feature that is always the same counts for nothing, whatever rounding makes of its mean.
+        self._scale = np.where(spread > 0, spread, np.inf) * np.sqrt(n_features)
 
     def see(self, rows: Array) -> Array:
         """Return rows as the linear part sees them."""
