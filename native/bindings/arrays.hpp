@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -55,6 +56,19 @@ struct CsrArrays {
 
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("widemargin._native: ") + what);
+}
+
+// Rows that may lie further apart than they are long: columns of an array that has others too.
+template <class T>
+using RowsOfArray = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+Matrix<const T> rows_of(const RowsOfArray<T>& array) {
+  const std::size_t rows = array.shape(0), columns = array.shape(1);
+  require(columns <= 1 || array.stride(1) == 1, "entries of a row are not side by side");
+  require(rows <= 1 || array.stride(0) >= static_cast<std::int64_t>(columns), "rows overlap");
+  const bool alone = rows <= 1 || columns == 0;
+  return {array.data(), rows, columns, alone ? columns : static_cast<std::size_t>(array.stride(0))};
 }
 
 // Row numbers come from Python; one that is not there would be read from anywhere.

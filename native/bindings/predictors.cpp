@@ -1,7 +1,9 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/variant.h>
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -120,9 +122,13 @@ void bind_predictor(nb::module_& m, const char* name) {
   predictor.def(
       "__init__",
       [](Predictor<T>* self, const AnyKernel& kernel, Array2<const double> basis,
-         Array2<const double> coef, Array1<const double> intercept) {
+         Array2<const double> coef, Array1<const double> intercept,
+         std::optional<Array2<const double>> linear) {
         require(coef.shape(1) == intercept.shape(0), "coef and intercept differ in outputs");
         require(coef.shape(0) == basis.shape(0), "basis and coef differ in vectors");
+        require(!linear ||
+                    (linear->shape(0) == basis.shape(1) && linear->shape(1) == intercept.shape(0)),
+                "linear is of another shape");
         if (const auto* adaptive = std::get_if<AdaptiveRbfKernel>(&kernel)) {
           require(adaptive->widths.size() == basis.shape(0), "basis and widths differ in vectors");
           require(adaptive->weights.empty() || adaptive->weights.size() == basis.shape(1),
@@ -132,9 +138,11 @@ void bind_predictor(nb::module_& m, const char* name) {
                   "map and basis differ in features");
         }
         new (self) Predictor<T>(kernel, as_matrix(basis), as_matrix(coef), as_span(intercept),
-                                *instruction_sets().front());
+                                *instruction_sets().front(),
+                                linear ? as_matrix(*linear) : Matrix<const double>{});
       },
-      "kernel"_a, "basis"_a.noconvert(), "coef"_a.noconvert(), "intercept"_a.noconvert());
+      "kernel"_a, "basis"_a.noconvert(), "coef"_a.noconvert(), "intercept"_a.noconvert(),
+      "linear"_a.noconvert() = nb::none());
   predictor.def(
       "replace",
       [](Predictor<T>& self, Array1<const std::int64_t> places, Array2<const double> vectors,

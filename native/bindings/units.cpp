@@ -13,19 +13,6 @@ namespace {
 
 using namespace nb::literals;
 
-// Rows that may lie further apart than they are long: columns of an array that has others too.
-template <class T>
-using RowsOfArray = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-
-template <class T>
-Matrix<const T> rows_of(const RowsOfArray<T>& array) {
-  const std::size_t rows = array.shape(0), columns = array.shape(1);
-  require(columns <= 1 || array.stride(1) == 1, "entries of a row are not side by side");
-  require(rows <= 1 || array.stride(0) >= static_cast<std::int64_t>(columns), "rows overlap");
-  return {array.data(), rows, columns,
-          rows <= 1 ? columns : static_cast<std::size_t>(array.stride(0))};
-}
-
 template <class Array>
 auto data_of(const std::optional<Array>& array) {
   return array ? array->data() : nullptr;

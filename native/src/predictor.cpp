@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "widemargin/parallel.hpp"
 
@@ -37,6 +39,16 @@ std::vector<double> transposed(Matrix<const double> matrix) {
   return out;
 }
 
+// Sums of the features of rows, seen from an origin, each times its row of coefficients.
+template <class T>
+FeatureSums<T> linear_sums(Matrix<const double> coef, const VectorCode<T>& code,
+                           std::vector<double> origin = {}) {
+  const std::vector<double> columns = transposed(coef);
+  return FeatureSums<T>(FeatureSums<T>::Of::products,
+                        contiguous<const double>(columns.data(), coef.columns, coef.rows),
+                        std::vector<double>(coef.rows, 1.0), code, std::move(origin));
+}
+
 }  // namespace
 
 template <class T>
@@ -45,21 +57,27 @@ Predictor<T>::Predictor(Matrix<const double> coef, std::span<const double> inter
     : code_(&code_of<T>(instructions)),
       outputs_(intercept.size()),
       intercept_(pad_intercept<T>(intercept, code_->shape)),
-      way_([&] {
-        const std::vector<double> columns = transposed(coef);
-        return FeatureSums<T>(FeatureSums<T>::Of::products,
-                              contiguous<const double>(columns.data(), coef.columns, coef.rows),
-                              std::vector<double>(coef.rows, 1.0), *code_);
-      }()) {}
+      way_(linear_sums(coef, *code_)) {}
 
 template <class T>
 Predictor<T>::Predictor(const AnyKernel& kernel, Matrix<const double> basis,
                         Matrix<const double> coef, std::span<const double> intercept,
-                        const InstructionSet& instructions)
+                        const InstructionSet& instructions, Matrix<const double> linear)
     : code_(&code_of<T>(instructions)),
       outputs_(intercept.size()),
       intercept_(pad_intercept<T>(intercept, code_->shape)),
-      way_(Weighing{PreparedBasis<T>(kernel, basis, *code_), pack_coefficients(coef, *code_)}) {}
+      way_(Weighing{PreparedBasis<T>(kernel, basis, *code_), pack_coefficients(coef, *code_),
+                    std::nullopt}) {
+  if (linear.rows == 0) return;
+  // Seen from amid the vectors, features far from zero do not cancel against the intercepts.
+  std::vector<double> origin = middle_of(basis);
+  std::vector<double> there(intercept.begin(), intercept.end());
+  for (std::size_t f = 0; f < linear.rows; ++f) {
+    for (std::size_t r = 0; r < outputs_; ++r) there[r] += origin[f] * linear.row(f)[r];
+  }
+  intercept_ = pad_intercept<T>(there, code_->shape);
+  std::get<Weighing>(way_).linear.emplace(linear_sums(linear, *code_, std::move(origin)));
+}
 
 template <class T>
 std::size_t Predictor<T>::features() const {
@@ -77,7 +95,8 @@ template <class T>
 std::size_t Predictor<T>::products_per_row() const {
   const auto* weighing = std::get_if<Weighing>(&way_);
   if (weighing == nullptr) return features() * intercept_.size();
-  return weighing->basis.columns() * (features() + intercept_.size());
+  const std::size_t linear = weighing->linear ? features() * intercept_.size() : 0;
+  return weighing->basis.columns() * (features() + intercept_.size()) + linear;
 }
 
 template <class T>
@@ -90,6 +109,7 @@ template <class T>
 void Predictor<T>::replace(std::size_t j, std::span<const double> vector,
                            std::span<const double> coef) {
   auto& weighing = std::get<Weighing>(way_);
+  if (weighing.linear) throw std::logic_error("a linear part belongs to its machine");
   weighing.basis.replace(j, vector.data());
   for (std::size_t r = 0; r < coef.size(); ++r) weighing.coef.put(j, r, coef[r]);
 }
@@ -98,6 +118,28 @@ template <class T>
 void Predictor<T>::replace_intercept(std::span<const double> intercept) {
   std::transform(intercept.begin(), intercept.end(), intercept_.begin(),
                  [](double value) { return static_cast<T>(value); });
+}
+
+// As FeatureSums::add_up, for the scores of a kernel expansion.
+template <class T>
+template <class Rows>
+std::size_t Predictor<T>::weigh(const Weighing& weighing, const Rows& rows, std::size_t first,
+                                std::size_t count, bool check, Scratch<T>& scratch,
+                                T* scores) const {
+  const std::size_t vectors = weighing.basis.columns();
+  scratch.sums.resize(count * vectors);
+  std::size_t bad = weighing.basis.values(rows, first, count, check, scratch, scratch.sums.data());
+  Sums<T> sums = weighing.coef.sums(scratch.sums.data(), vectors, count, scores);
+  sums.column_start = intercept_.data();
+  code_->products(sums);
+  if (weighing.linear) {
+    scratch.linear.resize(count * intercept_.size());
+    T* const linear = scratch.linear.data();
+    bad =
+        std::min(bad, weighing.linear->add_up(rows, first, count, check, nullptr, scratch, linear));
+    for (std::size_t i = 0; i < scratch.linear.size(); ++i) scores[i] += linear[i];
+  }
+  return bad;
 }
 
 // Calls emit(first row, rows, their padded scores) for each tile.
@@ -118,12 +160,7 @@ std::ptrdiff_t Predictor<T>::run(const Rows& rows, int n_threads, bool check,
       T* const scores = scratch.scores.data();
       std::size_t bad;
       if (const auto* weighing = std::get_if<Weighing>(&way_)) {
-        const std::size_t vectors = weighing->basis.columns();
-        scratch.sums.resize(count * vectors);
-        bad = weighing->basis.values(rows, first, count, check, scratch, scratch.sums.data());
-        Sums<T> sums = weighing->coef.sums(scratch.sums.data(), vectors, count, scores);
-        sums.column_start = intercept_.data();
-        code_->products(sums);
+        bad = weigh(*weighing, rows, first, count, check, scratch, scores);
       } else {
         bad = std::get<FeatureSums<T>>(way_).add_up(rows, first, count, check, intercept_.data(),
                                                     scratch, scores);

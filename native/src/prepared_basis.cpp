@@ -30,24 +30,6 @@ bool all_finite(const T* values, std::size_t count) {
   return std::all_of(values, values + count, [](T value) { return std::isfinite(value); });
 }
 
-// Translation leaves a distance as it is. The median, as one far row would move the mean. Rounded
-// to single precision, so that rows of either precision are moved by the same; none where it is out
-// of that range.
-template <class In>
-std::vector<double> column_medians(Matrix<const In> rows) {
-  std::vector<double> medians(rows.columns, 0.0);
-  std::vector<In> column(rows.rows);
-  const auto middle = column.begin() + static_cast<std::ptrdiff_t>(rows.rows / 2);
-  for (std::size_t f = 0; f < rows.columns && rows.rows > 0; ++f) {
-    for (std::size_t j = 0; j < rows.rows; ++j) column[j] = rows.row(j)[f];
-    std::nth_element(column.begin(), middle, column.end());
-    if (std::abs(static_cast<double>(*middle)) <= std::numeric_limits<float>::max()) {
-      medians[f] = static_cast<float>(*middle);
-    }
-  }
-  return medians;
-}
-
 // Rounded like the rows that they multiply, unless they are beyond the range of single precision.
 template <class T>
 std::vector<double> usable(std::vector<double> scales) {
@@ -74,19 +56,35 @@ AlignedVector<T> table_norms(const PackedTable<T>& table) {
 
 }  // namespace
 
+template <class In>
+std::vector<double> middle_of(Matrix<const In> rows) {
+  std::vector<double> medians(rows.columns, 0.0);
+  std::vector<In> column(rows.rows);
+  const auto middle = column.begin() + static_cast<std::ptrdiff_t>(rows.rows / 2);
+  for (std::size_t f = 0; f < rows.columns && rows.rows > 0; ++f) {
+    for (std::size_t j = 0; j < rows.rows; ++j) column[j] = rows.row(j)[f];
+    std::nth_element(column.begin(), middle, column.end());
+    if (std::abs(static_cast<double>(*middle)) <= std::numeric_limits<float>::max()) {
+      medians[f] = static_cast<float>(*middle);
+    }
+  }
+  return medians;
+}
+
 template <class T>
 template <class In>
 FeatureSums<T>::FeatureSums(Of of, Matrix<const In> columns, std::vector<double> scales,
-                            const VectorCode<T>& code)
+                            const VectorCode<T>& code, std::vector<double> origin_of_products)
     : of_(of),
       code_(&code),
       scales_(usable<T>(std::move(scales))),
       scales_rounded_(scales_.begin(), scales_.end()),
       rounds_exactly_(std::equal(scales_.begin(), scales_.end(), scales_rounded_.begin())),
-      origin_(of == Of::products ? std::vector<double>() : column_medians(columns)),
+      // Translation leaves a distance as it is.
+      origin_(of == Of::products ? std::move(origin_of_products) : middle_of(columns)),
       origin_rounded_(origin_.begin(), origin_.end()),
       table_(columns.columns, columns.rows, code.shape,
-             [&](std::size_t f, std::size_t j) { return placed(f, columns.row(j)[f]); }),
+             [&](std::size_t f, std::size_t j) { return entry(f, columns.row(j)[f]); }),
       norms_(table_norms(table_)),
       by_products_(of == Of::products) {
   for (std::size_t f = 0; f < origin_.size(); ++f) {
@@ -106,7 +104,7 @@ FeatureSums<T>::FeatureSums(Matrix<const In> columns, Matrix<const double> map,
       scales_(columns.columns, 1.0),
       scales_rounded_(scales_.begin(), scales_.end()),
       rounds_exactly_(std::equal(scales_.begin(), scales_.end(), scales_rounded_.begin())),
-      origin_(column_medians(columns)),
+      origin_(middle_of(columns)),
       origin_rounded_(origin_.begin(), origin_.end()),
       map_(PackedTable<T>(map.rows, map.columns, code.shape,
                           [&](std::size_t f, std::size_t d) { return map.row(f)[d]; })),
@@ -131,7 +129,7 @@ void FeatureSums<T>::replace(std::size_t j, const double* column) {
   if (map_) throw std::logic_error("mapped columns are not replaced");
   double norm = 0;
   for (std::size_t f = 0; f < features(); ++f) {
-    table_.put(f, j, placed(f, column[f]));
+    table_.put(f, j, entry(f, column[f]));
     const auto value = static_cast<double>(table_.at(f, j));
     norm += value * value;
   }
@@ -358,12 +356,14 @@ std::size_t PreparedBasis<T>::values(const Rows& rows, std::size_t first, std::s
   WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<float>)                                 \
   WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<double>)                                \
   template FeatureSums<T>::FeatureSums(Of, Matrix<const double>, std::vector<double>, \
-                                       const VectorCode<T>&);                         \
+                                       const VectorCode<T>&, std::vector<double>);    \
   template PreparedBasis<T>::PreparedBasis(const AnyKernel&, Matrix<const float>,     \
                                            const VectorCode<T>&);                     \
   template PreparedBasis<T>::PreparedBasis(const AnyKernel&, Matrix<const double>,    \
                                            const VectorCode<T>&);
 WIDEMARGIN_INSTANTIATE(float)
 WIDEMARGIN_INSTANTIATE(double)
+template std::vector<double> middle_of(Matrix<const float>);
+template std::vector<double> middle_of(Matrix<const double>);
 
 }  // namespace widemargin

@@ -51,6 +51,7 @@ class Batches {
     widths_.resize(m);
     squares_.resize(d);
     unmapped_.resize(most * parts.features);
+    linear_.resize(most * parts.linear);
     mapped_.resize(parts.is_mapped ? most * d : 0);
     weighted_.resize(most * d);
     rest_.resize(rows.rest != nullptr ? most : 0);
@@ -67,11 +68,10 @@ class Batches {
 
   // The objective as some rows tell it, and its gradient; `scale` is the number of rows that each
   // of them stands for.
-  double evaluate(const double* parameters, RowIndices some, double scale, double linear_scale) {
+  double evaluate(const double* parameters, RowIndices some, double scale) {
     round(parameters);
     see(some);
     unit_values(some.size());
-    linear_scale_ = static_cast<float>(linear_scale);
     add_scores(some.size());
     const double loss = std::visit(
         [&](const auto& judge) { return judge_rows(judge, some, static_cast<float>(scale)); },
@@ -131,6 +131,7 @@ class Batches {
     for (std::size_t i = 0; i < some.size(); ++i) {
       const auto row = static_cast<std::size_t>(some[i]);
       std::copy_n(rows_.rows.row(row), p, unmapped_.data() + i * p);
+      std::copy_n(rows_.linear.row(row), parts_.linear, linear_.data() + i * parts_.linear);
       if (rows_.rest != nullptr) rest_[i] = rows_.rest[row];
     }
     if (parts_.is_mapped) {
@@ -159,7 +160,7 @@ class Batches {
   }
 
   void add_scores(std::size_t count) {
-    const std::size_t m = parts_.units, k = parts_.outputs, p = parts_.features;
+    const std::size_t m = parts_.units, k = parts_.outputs, p = parts_.linear;
     const float* of_units = at_.coefficients.data() + parts_.constants * k;
     for (std::size_t i = 0; i < count; ++i) {
       if (parts_.constants > 0) {
@@ -170,9 +171,9 @@ class Batches {
     }
     blas_.gemm<float>(false, false, count, k, m, 1.0F, values_.data(), m, of_units, k, 1.0F,
                       scores_.data(), k);
-    if (parts_.linear > 0) {
-      blas_.gemm<float>(false, false, count, k, p, linear_scale_, unmapped_.data(), p,
-                        of_units + m * k, k, 1.0F, scores_.data(), k);
+    if (p > 0) {
+      blas_.gemm<float>(false, false, count, k, p, 1.0F, linear_.data(), p, of_units + m * k, k,
+                        1.0F, scores_.data(), k);
     }
   }
 
@@ -193,7 +194,7 @@ class Batches {
   }
 
   void differentiate_coefficients(const double* coefficients, std::size_t count) {
-    const std::size_t m = parts_.units, k = parts_.outputs, p = parts_.features;
+    const std::size_t m = parts_.units, k = parts_.outputs, p = parts_.linear;
     float* out = products_.data();
     if (parts_.constants > 0) {
       std::fill_n(out, k, 0.0F);
@@ -204,9 +205,9 @@ class Batches {
     }
     blas_.gemm<float>(true, false, m, k, count, 1.0F, values_.data(), m, slopes_.data(), k, 0.0F,
                       out, k);
-    if (parts_.linear > 0) {
-      blas_.gemm<float>(true, false, p, k, count, linear_scale_, unmapped_.data(), p,
-                        slopes_.data(), k, 0.0F, out + m * k, k);
+    if (p > 0) {
+      blas_.gemm<float>(true, false, p, k, count, 1.0F, linear_.data(), p, slopes_.data(), k, 0.0F,
+                        out + m * k, k);
     }
     for (std::size_t i = 0; i < products_.size(); ++i)
       gradient_[i] = coefficients[i] + static_cast<double>(products_[i]);
@@ -238,9 +239,8 @@ class Batches {
   const Blas& blas_;
   std::array<std::size_t, UnitParts::kKinds> begins_{};
   Rounded at_;
-  float linear_scale_ = 1.0F;
   std::vector<double> gradient_, widths_, squares_, by_unit_, by_dimension_, by_feature_;
-  Floats unmapped_, mapped_, weighted_, rest_, values_, scores_, slopes_, products_;
+  Floats unmapped_, linear_, mapped_, weighted_, rest_, values_, scores_, slopes_, products_;
   std::vector<std::int32_t> numbers_;
 };
 
@@ -258,9 +258,8 @@ std::size_t adam_steps(const StepRows& rows, const UnitParts& parts, const StepS
   for (std::size_t batch = 0; batch < n_batches; ++batch) {
     const auto first = static_cast<std::size_t>(schedule.starts[batch]);
     const auto count = static_cast<std::size_t>(schedule.starts[batch + 1]) - first;
-    values[batch] =
-        batches.evaluate(moments.parameters, schedule.order.subspan(first, count),
-                         schedule.n_rows / static_cast<double>(count), schedule.linear_scale);
+    values[batch] = batches.evaluate(moments.parameters, schedule.order.subspan(first, count),
+                                     schedule.n_rows / static_cast<double>(count));
     if (!std::isfinite(values[batch])) return batch;
     const auto step = static_cast<double>(n_steps + 1 + static_cast<std::int64_t>(batch));
     // What running means that began at zero lack of the true ones.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -124,6 +125,7 @@ struct Model {
   std::optional<AnyKernel> kernel;  // none: a linear map
   Table basis, coef;
   std::vector<double> intercept;
+  Table linear = {};  // beside the kernel, if it has rows
 
   std::size_t features() const { return kernel ? basis.columns : coef.rows; }
 };
@@ -173,6 +175,9 @@ Table plain_scores(const Model& model, const Table& rows) {
           model.kernel ? kernel_value(*model.kernel, rows, i, model.basis, j) : rows(i, j);
       for (std::size_t r = 0; r < out.columns; ++r) out(i, r) += value * model.coef(j, r);
     }
+    for (std::size_t f = 0; f < model.linear.rows; ++f) {
+      for (std::size_t r = 0; r < out.columns; ++r) out(i, r) += rows(i, f) * model.linear(f, r);
+    }
   }
   return out;
 }
@@ -196,13 +201,14 @@ struct AnyMachine {
 
 template <class T>
 AnyMachine make_machine(const Model& model, const InstructionSet& set) {
-  const Strided<double> basis(model.basis), coef(model.coef, 2);
+  const Strided<double> basis(model.basis), coef(model.coef, 2), linear(model.linear, 1);
   const std::string name = std::string(set.name) + ", " + type_name<T>();
   if (!model.kernel) {
     return {name, Predictor<T>(coef.view(0, model.coef.rows), model.intercept, set)};
   }
   return {name, Predictor<T>(*model.kernel, basis.view(0, model.basis.rows),
-                             coef.view(0, model.coef.rows), model.intercept, set)};
+                             coef.view(0, model.coef.rows), model.intercept, set,
+                             linear.view(0, model.linear.rows))};
 }
 
 std::vector<AnyMachine> machines_of(const Model& model) {
@@ -353,10 +359,17 @@ Model random_model(const std::string& name, std::optional<AnyKernel> kernel, con
           random.values<double>(outputs, -1, 1)};
 }
 
+Model with_linear_part(Model model, Random& random) {
+  model.name += " with a linear part";
+  model.linear = random_table(model.basis.columns, model.intercept.size(), random, -1, 1);
+  return model;
+}
+
 // One of each kind, of values that are neither all 0 nor all 1.
 std::vector<Model> models_of(const Table& basis, std::size_t outputs, Random& random) {
   const double gamma = 1.0 / static_cast<double>(std::max<std::size_t>(basis.columns, 1));
   return {random_model("rbf", RbfKernel{gamma}, basis, outputs, random),
+          with_linear_part(random_model("rbf", RbfKernel{gamma}, basis, outputs, random), random),
           random_model("laplacian", LaplacianKernel{gamma}, basis, outputs, random),
           random_model("polynomial", PolynomialKernel{gamma, 1.0, 3}, basis, outputs, random),
           random_model("sigmoid", SigmoidKernel{gamma, -0.5}, basis, outputs, random),
@@ -425,7 +438,9 @@ TEST("scores of adaptive kernels agree with plain loops") {
            {AdaptiveRbfKernel{widths, same, none, 0}, AdaptiveRbfKernel{widths, weights, none, 0},
             AdaptiveRbfKernel{widths, none, map, 3}}) {
         const std::string name = kernel.map.empty() ? "adaptive, weights" : "adaptive, map";
-        check_model(random_model(name, kernel, basis, shape.outputs, random), rows);
+        const Model model = random_model(name, kernel, basis, shape.outputs, random);
+        check_model(model, rows);
+        check_model(with_linear_part(model, random), rows);
       }
       const std::vector<double> narrow(shape.vectors, size * size);
       check_model(random_model("adaptive", AdaptiveRbfKernel{narrow, none, none, 0}, basis,
@@ -433,6 +448,32 @@ TEST("scores of adaptive kernels agree with plain loops") {
                   rows);
     }
   }
+}
+
+TEST("a linear part far from the origin does not cancel against the intercepts") {
+  constexpr double kFar = 1'000;
+  Random random(31);
+  const Table rows = random_table(40, 7, random, kFar - 1, kFar + 1);
+  const Table basis = random_table(9, 7, random, kFar - 1, kFar + 1);
+  Model model = with_linear_part(random_model("rbf", RbfKernel{0.2}, basis, 3, random), random);
+  for (std::size_t f = 0; f < 7; ++f) {
+    for (std::size_t r = 0; r < 3; ++r) model.intercept[r] -= kFar * model.linear(f, r);
+  }
+  check_model(model, rows, {dense_form<double>(rows), sparse_form<float>(rows)});
+}
+
+TEST("a machine with a linear part does not follow one that learns") {
+  Random random(32);
+  const Model model = with_linear_part(
+      random_model("rbf", RbfKernel{0.2}, random_table(4, 3, random), 2, random), random);
+  auto machine = make_machine<double>(model, *instruction_sets().front());
+  bool refused = false;
+  try {
+    std::get<Predictor<double>>(machine.predictor).replace(0, std::vector<double>(3), {});
+  } catch (const std::logic_error&) {
+    refused = true;
+  }
+  CHECK(refused);
 }
 
 TEST("rows that follow each other without a gap") {
@@ -476,8 +517,10 @@ TEST("a predictor knows its features, outputs and work") {
           [&](const auto& each) {
             CHECK(each.features() == model.features());
             CHECK(each.outputs() == 3);
-            CHECK(each.products_per_row() >= (model.kernel ? 10 * (5 + 3) : 5 * 3));
-            CHECK(each.products_per_row() <= (model.kernel ? 16 * (5 + 16) : 5 * 16));
+            const std::size_t linear = !model.kernel || model.linear.rows > 0 ? 5 : 0;
+            const std::size_t vectors = model.kernel ? 10 : 0, padded = model.kernel ? 16 : 0;
+            CHECK(each.products_per_row() >= vectors * (5 + 3) + linear * 3);
+            CHECK(each.products_per_row() <= padded * (5 + 16) + linear * 16);
           },
           predictor.predictor);
     }

@@ -23,7 +23,6 @@ using Numbers = std::vector<double>;
 using Indices = std::vector<std::int32_t>;
 
 constexpr AdamRates kRates{0.9, 0.999, 1e-8};
-constexpr double kLinearScale = 0.4;
 
 // Which parts a machine has, and how many rows it is learned from.
 struct Shape {
@@ -41,6 +40,7 @@ constexpr Shape kShapes[] = {
     {"a map to fewer dimensions, of one weight", 30, {3, 2, 5, 3, 0, 0, 1, true}, false},
     {"a linear part", 40, {3, 3, 3, 3, 1, 3, 3, false}, false},
     {"a map beside a linear part", 30, {2, 2, 4, 3, 0, 4, 2, true}, false},
+    {"a linear part of more than the units see", 30, {2, 2, 2, 3, 1, 5, 1, false}, true},
     {"dimensions beyond what is summed side by side", 20, {2, 37, 37, 2, 1, 0, 37, false}, false},
 };
 // Several tiles and chunks of rows.
@@ -64,7 +64,7 @@ template <class Loss>
 struct Problem {
   Shape shape;
   Loss loss;
-  Padded<float> rows;
+  Padded<float> rows, linear;
   std::vector<float> rest, weights;
   RandomTargets targets;
   Place begin;
@@ -73,6 +73,7 @@ struct Problem {
       : shape(a_shape),
         loss(a_loss),
         rows(shape.rows, shape.parts.features, 2, random, -1, 1),
+        linear(shape.rows, shape.parts.linear, 3, random, -1, 1),
         rest(random.values<float>(shape.rows, 0, 1)),
         weights(random.values<float>(shape.rows, 0.1, 3)),
         targets(shape.rows, shape.parts.outputs, random),
@@ -86,7 +87,7 @@ struct Problem {
   }
 
   StepRows step_rows() const {
-    return {rows.view(), shape.rest ? rest.data() : nullptr,
+    return {rows.view(), linear.view(), shape.rest ? rest.data() : nullptr,
             Judge<Loss>{loss, targets.template of<Loss>()}, weights.data()};
   }
 
@@ -136,7 +137,7 @@ struct Problem {
         }
         add(std::exp(-std::exp(log_widths[j]) * apart));
       }
-      for (std::size_t f = 0; f < n.linear; ++f) add(kLinearScale * rows(i, f));
+      for (std::size_t f = 0; f < n.linear; ++f) add(linear(i, f));
       value += scale * static_cast<double>(weights[i]) *
                loss.value(scores.data(), targets.template of<Loss>()(i, n.outputs), n.outputs);
     }
@@ -180,8 +181,8 @@ std::size_t step(const Problem<Loss>& problem, const std::vector<Batch>& batches
     shares.push_back(batch.share);
   }
   values.assign(batches.size(), std::numeric_limits<double>::quiet_NaN());
-  const StepSchedule schedule{order,   starts,       shares,
-                              lengths, kLinearScale, static_cast<double>(problem.shape.rows)};
+  const StepSchedule schedule{order, starts, shares, lengths,
+                              static_cast<double>(problem.shape.rows)};
   const std::size_t count =
       adam_steps(problem.step_rows(), problem.shape.parts, schedule, kRates, place.n_steps,
                  place.moments(), values.data(), reference_blas());

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin import _native
+from widemargin._system.file_changes import Added, Change
 from widemargin._system.precision import Probes, keeps_digits, probes_of
 from widemargin.kernels import (
     FEW_FEATURES,
@@ -154,9 +156,9 @@ class LinearMap(Model):
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion(Model):
-    """Scores that are sums of kernel values.
+    """Scores that are sums of kernel values, and may have a part that is linear in the features.
 
-    ``f_r(x) = sum_j k(x, b_j) coef[j, r] + intercept[r]``
+    ``f_r(x) = sum_j k(x, b_j) coef[j, r] + x . linear[:, r] + intercept[r]``
 
     Kernel values and scores are computed in one native pass over a few rows at a time; kernels
     that are Python functions or matrices, and bases too wide to be kept dense, take two steps.
@@ -170,13 +172,19 @@ class KernelExpansion(Model):
     intercept : ndarray of shape (n_outputs,)
     n_features : int
         Taken from the basis, except for a precomputed kernel: the number of training rows.
+    linear : ndarray of shape (n_features, n_outputs) or None
+        Coefficients of the features themselves. None is no linear part, and all that kernels have
+        which are Python functions or matrices: their rows may be no numbers that add up.
     """
+
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"linear": Added(4)})
 
     kernel: Kernel
     basis: Rows
     coef: Array
     intercept: Array
     n_features: int = -1
+    linear: Array | None = None
 
     def __post_init__(self) -> None:
         _check_coefficients(self.coef, self.intercept)
@@ -196,7 +204,21 @@ class KernelExpansion(Model):
                     f"Basis vectors of {self.basis.shape[1]} features are not of {self.n_features}."
                 )
             object.__setattr__(self, "n_features", int(self.basis.shape[1]))
+        if self.linear is not None:
+            self._check_linear_part(self.linear)
         _freeze(self)
+
+    def _check_linear_part(self, linear: Array) -> None:
+        if self.kernel.native() is None:
+            raise ValueError(
+                f"An expansion in the kernel {self.kernel!r} has no linear part: only kernels that "
+                "are formulas of the features go with one."
+            )
+        if linear.shape != (self.n_features, self.n_outputs):
+            raise ValueError(
+                f"A linear part of shape {linear.shape} does not go with {self.n_features} "
+                f"features and {self.n_outputs} scores."
+            )
 
     @property
     def n_basis(self) -> int:
@@ -209,7 +231,7 @@ class KernelExpansion(Model):
         """Yield the scores of expansions in the first vectors: (coef, intercept) each.
 
         Kernel values are computed once where they fit in memory, else for each stage. A stage that
-        is this expansion has the very scores of ``scores``.
+        is this expansion has the very scores of ``scores``. All have its linear part.
         """
         fit = rows.shape[0] * self.n_basis <= _STAGED_ENTRIES
         values = None
@@ -220,18 +242,26 @@ class KernelExpansion(Model):
                 if values is None:
                     values = self._exact_block(rows, rows.dtype, n_threads)
                 scores = values[:, : len(coef)] @ coef + intercept
+                if self.linear is not None:
+                    scores += rows @ self.linear
                 yield scores.astype(rows.dtype, copy=False)
             else:
                 part = replace(self, basis=self.basis[: len(coef)], coef=coef, intercept=intercept)
                 yield part.scores(rows, n_threads)
 
     def collapsed(self) -> LinearMap | None:
-        """Return the linear map that this is, if the kernel is linear."""
-        if not isinstance(self.kernel, Linear):
+        """Return the linear map that this is: of a linear kernel, or of a linear part alone."""
+        if not self._is_linear:
             return None
+        if self.linear is not None and not self.n_basis:
+            return LinearMap(self.linear, self.intercept)
         basis = _dense(self.basis) if computes_densely(self.basis) else self.basis
-        coef = basis.T.astype(np.float64) @ self.coef
-        return LinearMap(np.asarray(coef), self.intercept)
+        coef = np.asarray(basis.T.astype(np.float64) @ self.coef)
+        return LinearMap(coef if self.linear is None else coef + self.linear, self.intercept)
+
+    @property
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel, Linear) or (self.linear is not None and not self.n_basis)
 
     def _blocks(
         self, rows: Rows, dtype: Any, n_threads: int, check: bool
@@ -239,13 +269,16 @@ class KernelExpansion(Model):
         if self._predictor_for(rows, dtype) is not None:
             yield from super()._blocks(rows, dtype, n_threads, check)
             return
-        weigh = LinearMap(self.coef, self.intercept).predictor(dtype)
-        block = max(256, _BLOCK_ENTRIES // max(1, self.n_basis))
+        # Features of a linear part are weighed like kernel values, beside which they stand.
+        weights = self.coef if self.linear is None else np.vstack([self.coef, self.linear])
+        weigh = LinearMap(weights, self.intercept).predictor(dtype)
+        block = max(256, _BLOCK_ENTRIES // max(1, len(weights)))
         for start in range(0, rows.shape[0], block):
             some = _some_rows(rows, start, block)
             if check:
                 _check_finite(some, start, dtype)
-            yield start, self._exact_block(some, dtype, n_threads), weigh
+            values = self._exact_block(some, dtype, n_threads)
+            yield start, values if self.linear is None else _side_by_side(values, some), weigh
 
     def _exact_block(self, rows: Rows, dtype: Any, n_threads: int) -> Array:
         """Return kernel values in double precision: nobody has measured what single would cost.
@@ -282,8 +315,7 @@ class KernelExpansion(Model):
     def _build(self, dtype: Any) -> Any:
         if dtype != _DOUBLE:
             exact = self.predictor(_DOUBLE)
-            alone = exact is None or isinstance(self.kernel, Linear)
-            return exact if alone else self._single_or(exact)
+            return exact if exact is None or self._is_linear else self._single_or(exact)
         linear = self.collapsed()
         return self._pack(_native.PredictorFloat64) if linear is None else linear.predictor(dtype)
 
@@ -292,7 +324,13 @@ class KernelExpansion(Model):
         most = _PACKED_ENTRIES // 4 if sp.issparse(self.basis) else _PACKED_ENTRIES
         if kernel is None or self.n_basis * self.n_features > most:
             return None
-        return kind(kernel, _table(_dense(self.basis)), _table(self.coef), _table(self.intercept))
+        return kind(
+            kernel,
+            _table(_dense(self.basis)),
+            _table(self.coef),
+            _table(self.intercept),
+            None if self.linear is None else _table(self.linear),
+        )
 
     def _single_or(self, exact: Any) -> Any:
         """Return a predictor of single precision, or the exact one where that loses too much."""
@@ -347,6 +385,13 @@ def _not_finite(row: int, dtype: Any) -> ValueError:
         f"Input X contains NaN or infinity, or a value too large for {dtype.name}: row {row}. "
         "Impute or drop such rows."
     )
+
+
+def _side_by_side(values: Array, rows: Rows) -> Rows:
+    """Return kernel values and features as the columns of one matrix, sparse if the rows are."""
+    if not sp.issparse(rows):
+        return np.hstack([values, rows.astype(values.dtype, copy=False)])
+    return sp.hstack([sp.csr_matrix(values), rows.astype(values.dtype, copy=False)], format="csr")
 
 
 def _dense(rows: Rows) -> Array:

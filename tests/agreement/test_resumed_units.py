@@ -17,12 +17,13 @@ from widemargin.model_files import FORMAT
 from widemargin.model_files._codec import Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 from widemargin.solvers.progress import Progress
+from widemargin.solvers.units.linear_part import LinearPart
 from widemargin.solvers.units.problem import LearnedProblem
 from widemargin.solvers.units.projection import ProjectionState, VariableProjection
 from widemargin.solvers.units.staged import StagedUnits
 from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
-from widemargin.solvers.units.values import WorkingRows, unit_values
+from widemargin.solvers.units.values import UnitColumns, WorkingRows
 
 SOLVERS = {
     "projection": VariableProjection(max_iter=9, tol=0.0, patience=3),
@@ -36,6 +37,7 @@ STAGES = ("stochastic", "projection")
 METRICS = ("none", "diagonal", "full")
 every_solver = pytest.mark.parametrize("name", SOLVERS)
 every_metric = pytest.mark.parametrize("metric", METRICS)
+both_parts = pytest.mark.parametrize("linear_part", [False, True])
 both_endings = pytest.mark.parametrize("early_stopping", [False, True])
 
 
@@ -48,7 +50,7 @@ def through_a_file(value):
     return Decoder(encoder.tensors, FORMAT).decode(read_json(text), "state")
 
 
-def new_problem(metric, early_stopping):
+def new_problem(metric, early_stopping, linear_part=False):
     """Return a problem, as a new process would make it, and where its units begin."""
     X, y = read_digits()
     X, y = X[y < 4, 10:22], y[y < 4]
@@ -56,10 +58,13 @@ def new_problem(metric, early_stopping):
     weights = np.full(len(y), 5.0)
     working = WorkingRows(X, weights, metric)
     seen, rest = working.see(kept)
+    part = LinearPart(X, working.share)
 
     def accuracy(units, coefficients):
         mapped = seen if units.mapping is None else seen @ units.mapping.astype(np.float32)
-        scores = unit_values(units, mapped, rest, 1) @ coefficients[1:] + coefficients[0]
+        columns = UnitColumns(60, 6, True, 1, part.see(kept) if linear_part else None)
+        columns.update(units, mapped, rest)
+        scores = columns.columns[0] @ coefficients
         return float(np.mean(scores.argmax(axis=1) == labels))
 
     loss = CLASS_LOSSES["weston_watkins"]()
@@ -73,6 +78,7 @@ def new_problem(metric, early_stopping):
         fit_intercept=True,
         n_threads=1,
         held_out=accuracy if early_stopping else None,
+        linear=part.see(X) if linear_part else None,
     )
     return problem, start_units(working, y, 6, np.random.RandomState(0))
 
@@ -97,14 +103,15 @@ def bits_of(solver, problem, state):
 @every_solver
 @every_metric
 @both_endings
-def test_after_any_number_of_rounds(name, metric, early_stopping):
+@both_parts
+def test_after_any_number_of_rounds(name, metric, early_stopping, linear_part):
     solver = SOLVERS[name]
-    problem, units = new_problem(metric, early_stopping)
+    problem, units = new_problem(metric, early_stopping, linear_part)
     state = solver.solve(problem, solver.init(problem, units), Progress())
     n_rounds, expected = state.n_rounds, bits_of(solver, problem, state)
     assert n_rounds >= 4
     for stop_after in range(1, n_rounds):
-        problem, units = new_problem(metric, early_stopping)
+        problem, units = new_problem(metric, early_stopping, linear_part)
         rounds = itertools.count(1)
         state = solver.solve(
             problem,
@@ -115,7 +122,7 @@ def test_after_any_number_of_rounds(name, metric, early_stopping):
         assert state.n_rounds == stop_after
         solver.finish(problem, state)  # which leaves the state as it is
         packed = through_a_file(state.pack())
-        problem, _ = new_problem(metric, early_stopping)
+        problem, _ = new_problem(metric, early_stopping, linear_part)
         state = solver.state_type.unpack(packed, problem)
         solver.solve(problem, state, Progress())
         assert bits_of(solver, problem, state) == expected, stop_after

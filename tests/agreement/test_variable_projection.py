@@ -16,6 +16,7 @@ from widemargin.losses import CLASS_LOSSES
 from widemargin.models import KernelExpansion
 from widemargin.solvers.newton import JointNewton
 from widemargin.solvers.progress import Progress
+from widemargin.solvers.units.linear_part import LinearPart
 from widemargin.solvers.units.moments import ADAM_RATES, PARTS, Moments
 from widemargin.solvers.units.problem import LearnedProblem
 from widemargin.solvers.units.projection import VariableProjection
@@ -39,7 +40,15 @@ def moved(solver, problem, units):
 class Case:
     """A small problem, units that have moved a little, and their coefficients."""
 
-    def __init__(self, shape, loss="weston_watkins", fit_intercept=True, n_units=4, rows=None):
+    def __init__(
+        self,
+        shape,
+        loss="weston_watkins",
+        fit_intercept=True,
+        n_units=4,
+        rows=None,
+        linear_part=False,
+    ):
         rng = np.random.RandomState(3)
         metric = shape if shape in METRICS else "none"
         size = SHAPES[shape] if rows is None else rows
@@ -49,6 +58,7 @@ class Case:
         self.loss, self.fit_intercept = CLASS_LOSSES[loss](), fit_intercept
         self.working = WorkingRows(self.X, self.weights, metric)
         targets = self.loss.encode(self.y, 3)
+        linear = LinearPart(self.X, self.working.share).see(self.X) if linear_part else None
         self.problem = LearnedProblem(
             self.loss,
             targets,
@@ -58,6 +68,7 @@ class Case:
             n_units,
             fit_intercept=fit_intercept,
             n_threads=1,
+            linear=linear,
         )
         start = start_units(self.working, self.y, n_units, rng, None)
         jitter = dict.fromkeys(("centres", "log_widths", "log_weights", "mapping"), 0.2)
@@ -76,7 +87,7 @@ class Case:
         )
         rest = self.working.rest
         self.twin = LearnedTwin(
-            self.loss, targets, self.weights, 3, self.working.rows, rest, fit_intercept
+            self.loss, targets, self.weights, 3, self.working.rows, rest, fit_intercept, linear
         )
 
     @property
@@ -113,8 +124,9 @@ def test_rows_of_low_rank_are_seen_in_directions_at_right_angles(rng):
 @every_shape
 @every_loss
 @both_intercepts
-def test_value_and_gradient_are_those_of_the_twin(shape, loss, fit_intercept):
-    case = Case(shape, loss, fit_intercept)
+@pytest.mark.parametrize("linear_part", [False, True])
+def test_value_and_gradient_are_those_of_the_twin(shape, loss, fit_intercept, linear_part):
+    case = Case(shape, loss, fit_intercept, linear_part=linear_part)
     units = asdict(case.units)
     assert_allclose(case.problem.columns.values, case.twin.unit_values(units), atol=2e-6)
     value = case.twin.value(units, case.result.coefficients)
@@ -130,9 +142,11 @@ def test_value_and_gradient_are_those_of_the_twin(shape, loss, fit_intercept):
 @pytest.mark.combinations
 @every_shape
 @every_loss
-def test_gradient_is_the_slope_of_the_optimal_value(shape, loss):
+@pytest.mark.parametrize("linear_part", [False, True])
+def test_gradient_is_the_slope_of_the_optimal_value(shape, loss, linear_part):
     # Without an intercept too; the test above has every combination.
-    case = Case(shape, loss, fit_intercept=loss != "logistic", n_units=3)
+    with_intercept = loss != "logistic"
+    case = Case(shape, loss, with_intercept, n_units=3, linear_part=linear_part)
     gradient = case.problem.gradient(case.units, case.mapped, case.result)
     rng, units, step = np.random.RandomState(0), asdict(case.units), 1e-4
     for name in case.moving:

@@ -68,6 +68,8 @@ def estimators():
     yield "mira_csr_float32", mira.fit(sparse, two), single[:8]
     learned = SparseKernelClassifier(4, basis=LearnedBasis(metric="full"), random_state=0)
     yield "learned_full_metric", learned.fit(X, y), X[:8]
+    linear = SparseKernelClassifier(2, basis=LearnedBasis(linear_part=True), random_state=0)
+    yield "learned_linear_part", linear.fit(X, y), X[:8]
     search = SparseKernelClassifierCV([2, 3], Cs=[1.0, 10.0], cv=2, random_state=0)
     yield "search", search.fit(X, y), X[:8]
 

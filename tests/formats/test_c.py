@@ -97,7 +97,15 @@ DENSE_ONLY = [name for name, kernel in KERNELS.items() if isinstance(kernel, Ada
 DENSE_ONLY += ["precomputed"]
 
 
-def expansion(kernel, n_outputs, seed=0, n_basis=N_BASIS, n_features=N_FEATURES, sparse=False):
+def expansion(
+    kernel,
+    n_outputs,
+    seed=0,
+    n_basis=N_BASIS,
+    n_features=N_FEATURES,
+    sparse=False,
+    linear_part=False,
+):
     rng = np.random.RandomState(seed)
     coef, intercept = rng.randn(n_basis, n_outputs), rng.randn(n_outputs)
     if isinstance(kernel, Precomputed):
@@ -106,7 +114,8 @@ def expansion(kernel, n_outputs, seed=0, n_basis=N_BASIS, n_features=N_FEATURES,
     basis = rng.randn(n_basis, n_features)
     if sparse:
         basis = sp.csr_matrix(basis * (rng.rand(*basis.shape) < 0.15))
-    return KernelExpansion(kernel, basis, coef, intercept)
+    linear = rng.randn(n_features, n_outputs) if linear_part else None
+    return KernelExpansion(kernel, basis, coef, intercept, linear=linear)
 
 
 def rows_for(model, n_rows=1000, seed=1):
@@ -160,12 +169,15 @@ def assert_agrees(library, name, model, readout, rows, dtype):
 @pytest.mark.parametrize("quantize", [None, "int16"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse):
+@pytest.mark.parametrize("linear_part", [False, True])
+def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse, linear_part):
     cases = []
     for kernel, (kind, readout) in itertools.product(KERNELS, readouts().items()):
-        if sparse and kernel in DENSE_ONLY:
+        if (sparse and kernel in DENSE_ONLY) or (linear_part and kernel == "precomputed"):
             continue
-        model = expansion(KERNELS[kernel], readout.n_outputs, sparse=sparse)
+        model = expansion(
+            KERNELS[kernel], readout.n_outputs, sparse=sparse, linear_part=linear_part
+        )
         name = f"{kernel}_{kind}"
         export = to_c(
             CompiledPredictor(model, readout),
@@ -181,6 +193,8 @@ def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse):
             assert f"{name}_starts[" in text
         stack = f"{name}_map[" in text
         assert stack == ("and the mapped row" in text) == kernel.startswith("mapped")
+        beside = linear_part and kernel != "linear"
+        assert beside == ("Beside the kernel" in text) == (f"{name}_linear[" in text)
         cases.append((export, model, readout))
     library = build(tmp_path, [export.path for export, _, _ in cases], "-O1")
     for export, model, readout in cases:

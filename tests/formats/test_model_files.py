@@ -140,6 +140,10 @@ CONFIGURATIONS = {
             "max_basis": 3,
         },
         "learned full": {"basis": LearnedBasis(max_iter=4, metric="full"), "max_basis": 3},
+        "learned linear part": {
+            "basis": LearnedBasis(max_iter=4, linear_part=True),
+            "max_basis": 3,
+        },
     }
 }
 
@@ -573,7 +577,7 @@ def write_parts(file, document, tensors):
 def test_the_document_says_what_it_is(machine, file):
     save(machine, file)
     document, tensors = stored_parts(file)
-    assert document["format"] == model_files.FORMAT == 3
+    assert document["format"] == model_files.FORMAT == 4
     assert document["library"] == widemargin.__version__
     assert document["estimator"] == "SparseKernelClassifier"
     assert document["parameters"]["max_basis"] == 6
@@ -604,7 +608,7 @@ def change(document, path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["format"], 7, r"newer .* \(.*, format 7; this version reads 3 and older\): upgrade"),
+        (["format"], 7, r"newer .* \(.*, format 7; this version reads 4 and older\): upgrade"),
         (["format"], "1", "no format version"),
         (["format"], 0, "no format version"),
         (["estimator"], "os.system", "unknown estimator"),
@@ -632,6 +636,9 @@ def change(document, path, value):
         (["attributes", "_stages"], [], "_stages"),
         (["attributes", "history_"], {"dict": []}, "history_"),
         (["attributes", "model_"], 3, "model_"),
+        (["attributes", "model_", "model", 1, "linear"], 3, r"model_\.linear is no array"),
+        (["attributes", "model_", "model", 1, "linear"], {"array": "basis_"}, "A linear part of"),
+        (["attributes", "model_", "model", 1, "linear"], None, "missing or surplus: linear"),
     ],
 )
 def test_a_document_that_is_wrong_is_refused(machine, file, path, value, message):

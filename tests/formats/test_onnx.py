@@ -98,7 +98,15 @@ def test_agrees_with_python(kernel, n_classes, dtype, labels):
 METRICS = ["none", "weights", "map", "wide map"]
 
 
-def learned(metric, n_outputs=3, n_basis=15, n_features=6, offset=0.0, dtype=np.float64):
+def learned(
+    metric,
+    n_outputs=3,
+    n_basis=15,
+    n_features=6,
+    offset=0.0,
+    dtype=np.float64,
+    linear_part=False,
+):
     """Return an expansion in vectors of different widths, and its scores from the formula."""
     rng = np.random.RandomState(0)
     metrics = {
@@ -110,26 +118,32 @@ def learned(metric, n_outputs=3, n_basis=15, n_features=6, offset=0.0, dtype=np.
     kernel = AdaptiveRBF(rng.uniform(0.05, 0.5, n_basis).astype(dtype), metrics[metric])
     basis = (rng.randn(n_basis, n_features) + offset).astype(dtype)
     coef = rng.randn(n_basis, n_outputs)
-    model = KernelExpansion(kernel, basis, coef, rng.randn(n_outputs))
+    intercept, linear = rng.randn(n_outputs), rng.randn(n_features, n_outputs)
+    if linear_part:
+        intercept -= offset * linear.sum(axis=0)
+    model = KernelExpansion(kernel, basis, coef, intercept, linear=linear if linear_part else None)
 
     def scores(rows):
         gaps = rows[:, np.newaxis] - basis.astype(np.float64)
         if kernel.metric is not None:
             gaps = gaps * kernel.metric if kernel.metric.ndim == 1 else gaps @ kernel.metric
         values = np.exp(-kernel.widths * (gaps**2).sum(axis=2))
-        return values @ model.coef + model.intercept
+        straight = (rows - offset) @ linear + offset * linear.sum(axis=0) if linear_part else 0.0
+        return values @ model.coef + straight + model.intercept
 
     return model, scores
 
 
+@pytest.mark.parametrize("linear_part", [False, True])
 @pytest.mark.parametrize("kept", [np.float32, np.float64])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("metric", METRICS)
-def test_learned_kernels_keep_to_their_formula(metric, n_classes, dtype, offset, kept):
+def test_learned_kernels_keep_to_their_formula(metric, n_classes, dtype, offset, kept, linear_part):
     n_outputs = 1 if n_classes == 2 else n_classes
-    model, scores = learned(metric, n_outputs, offset=offset, dtype=kept)
+    offset = offset / 10 if linear_part else offset  # from which the formula keeps its own digits
+    model, scores = learned(metric, n_outputs, offset=offset, dtype=kept, linear_part=linear_part)
     rows = (np.random.RandomState(1).randn(1000, 6) + offset).astype(np.float32)
     found = run(to_onnx(model, dtype=dtype), rows.astype(dtype))["scores"]
     assert largest_error(found, scores(rows.astype(np.float64))) < TOLERANCE[dtype]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hostile.data import generator
-from hostile.kernel_values import dense, kernel_values
+from hostile.kernel_values import dense, kernel_values, weighed
 from hostile.problems import Problem
 from widemargin.kernels import Polynomial, Sigmoid
 
@@ -140,6 +140,7 @@ class Case:
             if rows is not None and len(rows):
                 values = np.abs(kernel_values(model.kernel, rows, model.basis))
                 terms = values @ np.abs(model.coef) + np.abs(model.intercept)
+                terms += np.abs(dense(rows)) @ np.abs(weighed(model))
                 most = max(most, 1e-13 * float(terms.max(initial=0.0)))
         return most
 

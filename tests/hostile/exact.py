@@ -5,7 +5,7 @@ from reference import dual_machines
 from reference.losses import twin
 from sklearn.utils.class_weight import compute_class_weight
 
-from hostile.kernel_values import kernel_values
+from hostile.kernel_values import dense, kernel_values
 from widemargin.losses import CLASS_LOSSES
 
 
@@ -48,6 +48,19 @@ class Dual:
         return dual, primal
 
 
+def _mean(rows, weights):
+    return np.average(rows, axis=0, weights=weights)
+
+
+def _linear_columns(linear, rows, weights):
+    """Return standardised features, of rows about as long as 1, and their coefficients."""
+    used, mean = rows[weights > 0], _mean(rows, weights)
+    spread = np.sqrt(np.average(np.square(rows - mean), axis=0, weights=weights))
+    spread = np.maximum(spread, 0.1 * (used.max(axis=0) - used.min(axis=0)))
+    scale = np.where(linear.any(axis=1), spread, 1.0) * np.sqrt(rows.shape[1])
+    return (rows - mean) / scale, linear * scale[:, None]
+
+
 def sparse_objective(problem, machine, rows):
     """Return the objective of a SparseKernelClassifier, and the sum of its terms without signs."""
     labels, weights = rows_weights(problem)
@@ -61,6 +74,10 @@ def sparse_objective(problem, machine, rows):
     else:
         inner = kernel_values(model.kernel, machine.basis_, machine.basis_)
     coef, intercept = model.coef, model.intercept
+    if model.linear is not None:
+        columns, more = _linear_columns(model.linear, dense(rows), weights)
+        values, coef = np.hstack([values, columns]), np.vstack([coef, more])
+        inner, intercept = np.eye(len(coef)), intercept + _mean(dense(rows), weights) @ model.linear
     if problem.option("basis") == "per_class":
         signed = loss.one_against_rest()
         alone = range(n_classes) if n_classes > 2 else range(1, 2)

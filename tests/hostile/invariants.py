@@ -13,7 +13,7 @@ from hostile.checks import (
     ran_out_of_time,
 )
 from hostile.exact import Dual, has_constant, sparse_objective
-from hostile.kernel_values import argument_rounding, dense, kernel_values
+from hostile.kernel_values import argument_rounding, dense, kernel_values, weighed
 from widemargin.losses import LOSSES
 
 _NOISY = 2e-3  # of an objective: more rounding than that is warned of
@@ -81,8 +81,10 @@ def a_fit_writes_neither_parameters_nor_data(case):
 def scores_are_those_of_the_expansion(case):
     model = case.machine.model_
     values = kernel_values(model.kernel, case.queries, model.basis)
+    rows, linear = dense(case.queries), weighed(model)
     terms = np.abs(values) @ np.abs(model.coef) + np.abs(model.intercept)
-    error = np.abs(case.scores - (values @ model.coef + model.intercept))
+    terms += np.abs(rows) @ np.abs(linear)
+    error = np.abs(case.scores - (values @ model.coef + rows @ linear + model.intercept))
     # Arguments of exponentials, and powers, are rounded relative to themselves.
     worst = 1e-9 * (1.0 + _exponent(case)) * terms.max(axis=1, keepdims=True)
     # Arguments are no more exact than the features that they are made of.

@@ -53,6 +53,11 @@ def _similarities(kernel, row, basis):
     return twin(kernel)(row[None], basis)[0]
 
 
+def weighed(model):
+    """Return what a model weighs beside kernel values: its linear part, or one of zeros."""
+    return np.zeros((model.n_features, model.n_outputs)) if model.linear is None else model.linear
+
+
 def argument_rounding(kernel, rows, basis):
     """Return how far arguments of exponentials move when features move by their rounding.
 

@@ -290,6 +290,7 @@ OPTIONS = {
     "basis": _basis,  # comes after the kernel in all signatures, and before its settings
     "basis__early_stopping": _only_learned(_one_of(True, plain=0.6)),
     "basis__gradient_tol": _one_of(1e-2, 1e-7, plain=0.6),
+    "basis__linear_part": _only_learned(_one_of(True, plain=0.7)),
     "basis__max_iter": _only_learned(lambda rng, problem: int(rng.integers(1, 9))),
     "basis__metric": _only_learned(_one_of("none", "diagonal", "full", plain=0.3)),
     "basis__n_candidates": lambda rng, problem: (

@@ -1,6 +1,6 @@
 """Gaussian units in float64, every pair of row and unit on its own.
 
-    1/2 |A|^2 + 1/2 |b|^2 + sum_i weight_i loss(f_i, y_i),   F = H A + b,
+    1/2 |A|^2 + 1/2 |W|^2 + 1/2 |b|^2 + sum_i weight_i loss(f_i, y_i),   F = H A + U W + b,
     h_ij = exp(-width_j (sum_d r_d^2 (z_id - c_jd)^2 + r_0^2 rest_i)),   z_i = x_i P
 
 in the parameters log width_j, log r_d (or one for all d), c_j and P.
@@ -27,8 +27,11 @@ class LearnedTwin:
     ``units`` are a dictionary of centres, log_widths, log_weights and mapping (or None).
     """
 
-    def __init__(self, loss, targets, weights, n_outputs, rows, rest=None, fit_intercept=True):
+    def __init__(
+        self, loss, targets, weights, n_outputs, rows, rest=None, fit_intercept=True, linear=None
+    ):
         self.loss, self.targets, self.weights = loss, targets, weights
+        self.linear = np.empty((len(rows), 0)) if linear is None else np.float64(linear)
         self.n_outputs, self.fit_intercept = n_outputs, fit_intercept
         self.rows = np.asarray(rows, dtype=np.float64)
         self.rest = np.zeros(len(rows)) if rest is None else np.asarray(rest, dtype=np.float64)
@@ -45,7 +48,7 @@ class LearnedTwin:
         return np.exp(-np.exp(units["log_widths"]) * (apart.sum(axis=2) + rest[:, None]))
 
     def _fixed(self, units):
-        values = self.unit_values(units)
+        values = np.hstack([self.unit_values(units), self.linear])
         same = np.eye(values.shape[1])
         parts = (self.loss, self.targets, self.weights, values, same, self.n_outputs)
         return FixedBasis(*parts, self.fit_intercept)
@@ -64,14 +67,15 @@ class LearnedTwin:
 
     def _scores(self, units, coefficients):
         constant = np.ones((len(self.rows), int(self.fit_intercept)))
-        return np.hstack([constant, self.unit_values(units)]) @ coefficients
+        return np.hstack([constant, self.unit_values(units), self.linear]) @ coefficients
 
     def gradient(self, units, coefficients):
         """Return the derivatives in the units at fixed coefficients, in the shape of units."""
         slope = twin(self.loss).gradient
         rows = zip(self._scores(units, coefficients), self.targets, self.weights, strict=True)
         in_scores = np.array([weight * slope(row, target) for row, target, weight in rows])
-        coef = coefficients[int(self.fit_intercept) :]
+        first = int(self.fit_intercept)
+        coef = coefficients[first : first + len(units["centres"])]
         in_exponents = -(in_scores @ coef.T) * self.unit_values(units)
         widths, squares = np.exp(units["log_widths"]), np.exp(2.0 * units["log_weights"])
         difference, apart, rest = self._apart(units)

@@ -609,7 +609,7 @@ def state_of(centres, coefficients, log_widths=None):
 def test_units_that_meet_are_merged_and_it_is_told():
     state = state_of([[0.0, 1], [5, 5], [0, 1]], [[9.0, -9], [1, 2], [3, 4], [10, 20]])
     with pytest.warns(UserWarning, match="1 of 3 units met others"):
-        merged = _without_twins(state, True)
+        merged = _without_twins(state, slice(1, 4))
     assert_array_equal(merged.units.centres, [[0.0, 1], [5, 5]])
     assert_array_equal(merged.coefficients, [[9.0, -9], [11, 22], [3, 4]])
     assert len(merged.units.log_widths) == 2
@@ -619,19 +619,19 @@ def test_a_chain_of_units_loses_no_coefficient():
     near = 0.9e-3  # from one to the next, near enough; from the first to the third, not
     state = state_of([[0.0], [near], [2 * near], [4.0]], [[1.0], [10], [100], [1000]])
     with pytest.warns(UserWarning, match="2 of 4 units"):
-        merged = _without_twins(state, False)
+        merged = _without_twins(state, slice(0, 4))
     assert_array_equal(merged.coefficients, [[111.0], [1000]])
 
 
 def test_units_of_one_centre_and_different_widths_stay():
     state = state_of([[1.0], [1]], [[1.0], [2]], log_widths=[0.0, 0.1])
-    assert _without_twins(state, False) is state
+    assert _without_twins(state, slice(0, 2)) is state
 
 
 def test_narrow_units_far_out_stay():
     rng = np.random.RandomState(0)
     state = state_of(1e5 * rng.randn(8, 5), np.ones((8, 1)), log_widths=np.full(8, 10.0))
-    assert _without_twins(state, False) is state
+    assert _without_twins(state, slice(0, 8)) is state
 
 
 def test_merged_units_are_solved_for_again(three_classes, monkeypatch):

@@ -34,12 +34,20 @@ def digits():
     return X[:600] / 16, y[:600]
 
 
-def problem_of(X, y, metric="diagonal", n_units=5):
+def problem_of(X, y, metric="diagonal", n_units=5, linear=None):
     """Return a problem, and where its units begin."""
     loss, weights = WestonWatkins(), np.full(len(y), 3.0)
     working = WorkingRows(X, weights, metric)
     problem = LearnedProblem(
-        loss, loss.encode(y, 3), weights, 3, working, n_units, fit_intercept=True, n_threads=1
+        loss,
+        loss.encode(y, 3),
+        weights,
+        3,
+        working,
+        n_units,
+        fit_intercept=True,
+        n_threads=1,
+        linear=linear,
     )
     return problem, start_units(working, y, n_units, np.random.RandomState(0))
 
@@ -64,6 +72,23 @@ def test_batches_that_share_the_rows_tell_the_whole_on_the_average(three_classes
     assert_allclose(np.mean([part[0] for part in parts]), value, rtol=1e-5)
     mean = np.mean([part[1] for part in parts], axis=0)
     assert_allclose(mean, gradient, atol=1e-5 * np.abs(gradient).max())
+
+
+@every_metric
+def test_a_step_sees_the_gradient_that_newton_sees(three_classes, metric):
+    X, y = three_classes
+    linear = np.random.RandomState(1).randn(len(y), 7).astype(np.float32)
+    problem, units = problem_of(X, y, metric, linear=linear)
+    coefficients = np.random.RandomState(0).randn(6 + 7, 3)
+    at = Moments.begin(coefficients, units)
+    lengths = dict.fromkeys(PARTS, 1e-3)
+    after, values = problem.descend(at, units, [np.arange(len(y))], np.ones(1), lengths)
+    problem.columns.update(units, problem.map_rows(units), problem.working.rest)
+    scores = problem.objective.scores(coefficients)
+    expected = problem.objective.gradient(coefficients, problem.objective.derivatives(scores))
+    assert_allclose(values[0], problem.objective.value(coefficients, scores), rtol=1e-5)
+    gradient = after.means[: expected.size].reshape(expected.shape) / (1.0 - ADAM_RATES[0])
+    assert_allclose(gradient, expected, atol=1e-5 * np.abs(expected).max())
 
 
 @every_metric

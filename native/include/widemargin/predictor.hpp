@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -22,8 +23,11 @@ class Predictor {
   // Without a kernel: a linear map of `coef.rows` features.
   Predictor(Matrix<const double> coef, std::span<const double> intercept,
             const InstructionSet& instructions);
+  // A kernel expansion, with a part beside it that is linear in the features, unless `linear` (a
+  // row for each feature) has no rows.
   Predictor(const AnyKernel& kernel, Matrix<const double> basis, Matrix<const double> coef,
-            std::span<const double> intercept, const InstructionSet& instructions);
+            std::span<const double> intercept, const InstructionSet& instructions,
+            Matrix<const double> linear = {});
 
   std::size_t features() const;
   std::size_t outputs() const { return outputs_; }
@@ -31,7 +35,7 @@ class Predictor {
   std::size_t products_per_row() const;
   bool by_entries() const;  // as FeatureSums
   // Another vector in the place of one, with its coefficients, and other intercepts: so a predictor
-  // follows one that learns. Nobody may predict meanwhile.
+  // follows one that learns. Nobody may predict meanwhile; not where there is a linear part.
   void replace(std::size_t j, std::span<const double> vector, std::span<const double> coef);
   void replace_intercept(std::span<const double> intercept);
 
@@ -51,11 +55,15 @@ class Predictor {
   template <class Rows, class Emit>
   std::ptrdiff_t run(const Rows& rows, int n_threads, bool check, const Emit& emit) const;
 
-  // What becomes of kernel values.
+  // What becomes of kernel values, and of the features themselves.
   struct Weighing {
     PreparedBasis<T> basis;
     PackedTable<T> coef;
+    std::optional<FeatureSums<T>> linear;
   };
+  template <class Rows>
+  std::size_t weigh(const Weighing& weighing, const Rows& rows, std::size_t first,
+                    std::size_t count, bool check, Scratch<T>& scratch, T* scores) const;
 
   const VectorCode<T>* code_;
   std::size_t outputs_;

@@ -61,10 +61,16 @@ PackedTable<T>::PackedTable(std::size_t inner, std::size_t columns, const PanelS
 // Room for the tiles that one thread works on, one after the other.
 template <class T>
 struct Scratch {
-  AlignedVector<T> rows, mapped, norms, sums, scores;
+  AlignedVector<T> rows, mapped, norms, sums, scores, linear;
   std::vector<std::int32_t> indices;  // and values, of the entries of a sparse row
   std::vector<T> values;
 };
+
+// A point amid rows, from which to see them: the median of each feature, as one far row would move
+// the mean. Rounded to single precision, so that rows of either precision are moved by the same;
+// zero where it is out of that range.
+template <class In>
+std::vector<double> middle_of(Matrix<const In> rows);
 
 // Sums over the features of rows and the columns of a table, a tile of rows at a time:
 //   products             x.b
@@ -74,7 +80,7 @@ struct Scratch {
 //   absolute_distances   |x - b|_1
 // Rows are scaled feature by feature, and moved to an origin near the columns where distances are
 // wanted: so they lose no digits to a common offset of the data, and no square over- or underflows
-// on the way.
+// on the way. Products are those of rows that are moved to an origin, if one is given.
 template <class T>
 class FeatureSums {
  public:
@@ -83,7 +89,7 @@ class FeatureSums {
   // `columns` has a row of features for each column of the table; `scales` is one number a feature.
   template <class In>
   FeatureSums(Of of, Matrix<const In> columns, std::vector<double> scales,
-              const VectorCode<T>& code);
+              const VectorCode<T>& code, std::vector<double> origin_of_products = {});
   // Squared distances once rows and columns have gone through a linear map, features x mapped.
   template <class In>
   FeatureSums(Matrix<const In> columns, Matrix<const double> map, const VectorCode<T>& code);
@@ -106,6 +112,10 @@ class FeatureSums {
  private:
   double placed(std::size_t f, double value) const {
     return (origin_.empty() ? value : value - origin_[f]) * scales_[f];
+  }
+  // As the table has it: a distance is one between two that are moved alike.
+  double entry(std::size_t f, double value) const {
+    return of_ == Of::products ? value * scales_[f] : placed(f, value);
   }
   template <class In>
   T place(const Matrix<const In>& rows, std::size_t i, T* out) const;

@@ -1,7 +1,7 @@
 // Stochastic steps of learned Gaussian units together with their coefficients:
 //
 //   f_i = b + sum_j a_j exp(-exp(log_width_j) |(z_i - c_j) * exp(log_weights)|^2) + u_i W,
-//   z_i = x_i P,   u_i = linear_scale x_i
+//   z_i = x_i P
 //
 // by Adam (Kingma and Ba, 2015) on batches of rows, each of which stands for all. Nothing is
 // allocated from batch to batch; the products of a batch are BLAS calls.
@@ -22,6 +22,7 @@ namespace widemargin {
 // Rows as units see them before the map, with all that is judged by.
 struct StepRows {
   Matrix<const float> rows;     // X
+  Matrix<const float> linear;   // U: the rows as the linear part sees them; no columns without one
   const float* rest = nullptr;  // squared lengths beside X, one a row; or none
   AnyJudge judge;
   const float* weights = nullptr;
@@ -33,7 +34,7 @@ struct UnitParts {
 
   std::size_t units, dimensions, features, outputs;
   std::size_t constants;    // 1 with intercepts, else 0
-  std::size_t linear;       // features of the linear part, or 0
+  std::size_t linear;       // columns of the linear part, or 0
   std::size_t log_weights;  // as many as dimensions, or 1 that serves all
   bool is_mapped;
 
@@ -61,8 +62,7 @@ struct StepSchedule {
   std::span<const std::int64_t> starts;           // of the batches in `order`, and its end
   std::span<const double> shares;                 // of the lengths that each batch goes
   std::array<double, UnitParts::kKinds> lengths;  // of a step, by the kind of parameter
-  double linear_scale;
-  double n_rows;  // that a batch stands for
+  double n_rows;                                  // that a batch stands for
 };
 
 // Goes through the batches; `n_steps` were made before. Fills values with the objective as each

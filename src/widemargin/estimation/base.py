@@ -63,6 +63,16 @@ def _linear_coefficients(model: Model) -> Array:
     return linear.coef.T
 
 
+def _linear_part(model: Any) -> Array:
+    linear: Array | None = getattr(model, "linear", None)
+    if linear is None:
+        raise AttributeError(
+            "linear_coef_ has the coefficients of a linear part, which this machine lacks. Only a "
+            "SparseKernelClassifier with basis=LearnedBasis(linear_part=True) has one."
+        )
+    return linear
+
+
 def _is_same(basis: Rows, other: Rows) -> bool:
     if basis is other:
         return True
@@ -92,6 +102,7 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     dual_coef_ = _part_of_model("dual_coef_", lambda model: model.coef, "Coefficients.")
     intercept_ = _part_of_model("intercept_", lambda model: model.intercept, "Intercepts.")
     coef_ = _part_of_model("coef_", _linear_coefficients, "Weights of the features.")
+    linear_coef_ = _part_of_model("linear_coef_", _linear_part, "Coefficients of the linear part.")
 
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]

@@ -126,8 +126,8 @@ history_ : dict of ndarray
     ``support_vectors``, ``support_patterns``.
 
 model_ : KernelExpansion
-    What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_`` and ``intercept_`` are read
-    from it; to change them, put another one in its place.
+    What predicts. ``basis_``, ``n_basis_``, ``dual_coef_``, ``coef_``, ``intercept_`` and all else
+    that it is made of are read from it; to change them, put another one in its place.
 
 readout_ : Readout
     How its scores become classes, and probabilities where there are any.

@@ -23,7 +23,7 @@ from widemargin.readouts import Readout
 Array: TypeAlias = npt.NDArray[Any]
 
 _ALWAYS = frozenset({"n_features_in_", "model_"})
-_EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features"})
+_EXPANSION = frozenset({"kernel", "basis", "coef", "intercept", "n_features", "linear"})
 _PIECE = 1 << 20  # numbers looked at together
 _MOST_FEATURES = int(np.iinfo(np.int32).max)
 
@@ -81,6 +81,8 @@ def check_model_parts(parts: dict[str, Any], where: str) -> None:
     if "kernel" not in parts:
         return
     require(isinstance(parts["kernel"], Kernel), f"{where}.kernel", "is no kernel")
+    if parts.get("linear") is not None:  # files before version 4 lack it
+        _check_floats(parts["linear"], f"{where}.linear", n_dims=2)
     basis, n_features = parts["basis"], parts["n_features"]
     require(type(n_features) is int, f"{where}.n_features", "is no integer")
     require(0 <= n_features <= _MOST_FEATURES, f"{where}.n_features", "is out of range")
@@ -148,8 +150,9 @@ def check_estimator(estimator: Any, parts_beside: dict[str, Any] | None = None) 
     require(isinstance(model, Model), "model_", "is no model")
     parts = {part: value for part, value in vars(model).items() if part in _EXPANSION}
     check_model_parts(parts, "model_")
-    for part in parts.keys() & {"coef", "intercept", "basis"}:
-        _check_finite(parts[part], f"model_.{part}")
+    for part in ("coef", "intercept", "basis", "linear"):
+        if parts.get(part) is not None:
+            _check_finite(parts[part], f"model_.{part}")
     for name, attribute_rule in _ATTRIBUTE_RULES.items():
         if name in own:
             attribute_rule(own[name], name, estimator)

@@ -152,6 +152,8 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
     dual_coef_ : ndarray of shape (n_basis, n_classes), or (n_basis, 1) for two classes
         Coefficients of the expansion.
     |coef_|
+    linear_coef_ : ndarray of shape (n_features, n_classes), or (n_features, 1) for two classes
+        Coefficients of the features themselves; only with ``LearnedBasis(linear_part=True)``.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts.
     objective_ : float

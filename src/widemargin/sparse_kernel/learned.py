@@ -16,12 +16,13 @@ from widemargin._system.warnings import warn_user
 from widemargin.kernels import AdaptiveRBF, Kernel, Rows
 from widemargin.readouts import two_as_one
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
+from widemargin.solvers.units.linear_part import LinearPart
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
 from widemargin.solvers.units.projection import VariableProjection
 from widemargin.solvers.units.staged import StagedUnits
 from widemargin.solvers.units.start import cluster_by_class, start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
-from widemargin.solvers.units.values import Units, WorkingRows, unit_values
+from widemargin.solvers.units.values import UnitColumns, Units, WorkingRows
 from widemargin.sparse_kernel.grown import Problem
 from widemargin.sparse_kernel.settings import LearnedBasis
 
@@ -71,6 +72,12 @@ class LearnSettings:
     fit_intercept: bool
     n_threads: int
 
+    @property
+    def has_linear_part(self) -> bool:
+        """Whether features count by themselves, too; a search is who chooses, for "auto"."""
+        asked = self.basis.linear_part
+        return not isinstance(asked, str) and bool(asked)
+
     def n_rounds(self, solver: Any) -> int:
         """Return how many rounds a solver makes at the most."""
         if isinstance(solver, StagedUnits):
@@ -117,6 +124,7 @@ class Learned:
     vectors: Array
     coef: Array
     intercept: Array
+    linear: Array | None
     point: LearnedPoint
     history: dict[str, Array]
     n_iter: int
@@ -180,24 +188,27 @@ class Learning:
         else:
             self._metric = metric_for(settings.basis, len(self._used), rows.shape[1])
         self._working = WorkingRows(rows[self._used], self._counts, self._metric)
+        self._linear, linear = None, None
+        if settings.has_linear_part:
+            self._linear = LinearPart(rows[self._used], self._working.share)
+            linear = self._linear.see(rows[self._used])
         self._held_out = None
         if settings.basis.early_stopping:
-            self._held_out = _accuracy_on(
-                self._working, rows[kept_out], labels[kept_out], weights[kept_out], settings
-            )
+            self._held_out = self._accuracy_on(rows[kept_out], labels[kept_out], weights[kept_out])
         is_warm = previous is not None or bool(packed and packed["is_warm"])
         self._is_warm = is_warm
         self.solver = settings.make_solver(len(self._used), rng, is_warm=is_warm)
         if packed is None:
             units = _begin(self._working, labels[self._used], settings, previous, rng)
-            self._problem = self._problem_of(len(units.centres))
+            self._problem = self._problem_of(len(units.centres), linear)
             self.state = self.solver.init(self._problem, units)
         else:
-            self._problem = self._problem_of(len(packed["state"]["point"]["units"]["centres"]))
+            n_units = len(packed["state"]["point"]["units"]["centres"])
+            self._problem = self._problem_of(n_units, linear)
             self.state = self.solver.state_type.unpack(packed["state"], self._problem)
         _warn_if_all_equal(self._working)
 
-    def _problem_of(self, n_units: int) -> LearnedProblem:
+    def _problem_of(self, n_units: int, linear: Array | None) -> LearnedProblem:
         return LearnedProblem(
             self._task.loss,
             np.ascontiguousarray(self._task.targets[self._used]),
@@ -208,7 +219,27 @@ class Learning:
             fit_intercept=self._settings.fit_intercept,
             n_threads=self._settings.n_threads,
             held_out=self._held_out,
+            linear=linear,
         )
+
+    def _accuracy_on(
+        self, rows: Array, labels: npt.NDArray[np.intp], weights: Array
+    ) -> Callable[[Units, Array], float]:
+        """Return what judges units and coefficients by rows."""
+        seen, rest = self._working.see(rows)
+        settings = self._settings
+        linear = None if self._linear is None else self._linear.see(rows)
+
+        def accuracy(units: Units, coefficients: Array) -> float:
+            mapped = seen if units.mapping is None else seen @ units.mapping.astype(np.float32)
+            columns = UnitColumns(
+                len(rows), len(units.centres), settings.fit_intercept, settings.n_threads, linear
+            )
+            columns.update(units, mapped, rest)
+            best = (columns.columns[0] @ coefficients).argmax(axis=1)
+            return float(np.average(best == labels, weights=weights))
+
+        return accuracy
 
     def solve(self, progress: Progress) -> None:
         """Move the units until there is a reason to stop."""
@@ -222,10 +253,10 @@ class Learning:
         """Return the machine that is kept; the state stays as it is."""
         point = self.solver.finish(self._problem, self.state)
         n_iter = self.state.n_newton + point.n_iter
-        merged = _without_twins(point, self._settings.fit_intercept)
+        merged = _without_twins(point, self._problem.columns.of_units)
         if merged is not point:
             # One unit of twice the coefficient is dearer than two.
-            alone = self._problem_of(len(merged.units.centres))
+            alone = self._problem_of(len(merged.units.centres), self._problem.columns.linear)
             point = alone.finish(merged, self.solver.last_newton())
             n_iter += point.n_iter
         return self._learned(point, n_iter)
@@ -243,13 +274,20 @@ class Learning:
 
     def _learned(self, point: LearnedPoint, n_iter: int) -> Learned:
         kernel, vectors = self._working.as_kernel(point.units)
-        with_intercept = self._settings.fit_intercept
-        coef = point.coefficients[int(with_intercept) :]
-        intercept = point.coefficients[0] if with_intercept else np.zeros(coef.shape[1])
+        n_constant = int(self._settings.fit_intercept)
+        constant, coef, linear = np.split(
+            point.coefficients, [n_constant, n_constant + len(vectors)]
+        )
+        intercept = constant.sum(axis=0)  # zeros, where there is none
+        in_features = None
+        if self._linear is not None:
+            linear, intercept = self._linear.in_features(linear, intercept)
+            in_features = two_as_one(linear, intercept)[0]
         return Learned(
             kernel,
             np.ascontiguousarray(vectors),
             *two_as_one(coef, intercept),
+            in_features,
             point,
             {name: np.array(values) for name, values in self.state.history.items()},
             n_iter,
@@ -340,28 +378,8 @@ def _split(
     return np.sort(parts[0]), np.sort(parts[1])
 
 
-def _accuracy_on(
-    working: WorkingRows,
-    rows: Array,
-    labels: npt.NDArray[np.intp],
-    weights: Array,
-    settings: LearnSettings,
-) -> Callable[[Units, Array], float]:
-    seen, rest = working.see(rows)
-
-    def accuracy(units: Units, coefficients: Array) -> float:
-        mapped = seen if units.mapping is None else seen @ units.mapping.astype(np.float32)
-        values = unit_values(units, mapped, rest, settings.n_threads)
-        scores = values @ coefficients[int(settings.fit_intercept) :]
-        if settings.fit_intercept:
-            scores = scores + coefficients[0]
-        return float(np.average(scores.argmax(axis=1) == labels, weights=weights))
-
-    return accuracy
-
-
-def _without_twins(point: LearnedPoint, fit_intercept: bool) -> LearnedPoint:
-    """Merge units that have become one."""
+def _without_twins(point: LearnedPoint, of_units: slice) -> LearnedPoint:
+    """Merge units that have become one; ``of_units`` are the rows of their coefficients."""
     units = point.units
     centres = units.centres * units.weights
     norms = np.einsum("ij,ij->i", centres, centres)
@@ -377,13 +395,13 @@ def _without_twins(point: LearnedPoint, fit_intercept: bool) -> LearnedPoint:
     keep = np.flatnonzero(first == np.arange(len(first)))
     if len(keep) == len(first):
         return point
-    constant = point.coefficients[: int(fit_intercept)]
-    coef = np.zeros((len(first), point.coefficients.shape[1]))
-    np.add.at(coef, first, point.coefficients[int(fit_intercept) :])
+    constant, each, linear = np.split(point.coefficients, [of_units.start, of_units.stop])
+    coef = np.zeros_like(each)
+    np.add.at(coef, first, each)
     warn_user(
         f"{len(first) - len(keep)} of {len(first)} units met others while they moved, and were "
         "merged with them. A smaller max_basis may do as well.",
         UserWarning,
     )
     kept = replace(units, centres=units.centres[keep], log_widths=units.log_widths[keep])
-    return replace(point, units=kept, coefficients=np.vstack([constant, coef[keep]]))
+    return replace(point, units=kept, coefficients=np.vstack([constant, coef[keep], linear]))

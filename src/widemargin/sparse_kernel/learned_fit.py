@@ -99,7 +99,13 @@ class LearnsBasis:
         count = len(learned.vectors)
         n_rounds = len(learned.history["objective"])
         attributes: dict[str, Any] = self._attributes_of(
-            KernelExpansion(learned.kernel, learned.vectors, learned.coef, learned.intercept),
+            KernelExpansion(
+                learned.kernel,
+                learned.vectors,
+                learned.coef,
+                learned.intercept,
+                linear=learned.linear,
+            ),
             basis_indices_=np.full(count, -1),
             objective_=float(learned.point.objective),
             n_iter_=int(learned.n_iter),

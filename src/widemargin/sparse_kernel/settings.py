@@ -98,6 +98,13 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
         Epochs and moves at the most; of the solver "auto", half of them may be epochs. "auto" is
         1000, and of the solver "auto" as many moves after the epochs.
 
+    linear_part : bool or "auto", default="auto"
+        Whether the scores have a part that is linear in the features beside the vectors,
+        ``F = H A + X W + b``. It is solved for together with the other coefficients, on
+        standardised features, and regularised like them. Where few vectors cannot say what a
+        linear model says, as with hundreds of features, it makes up for that. "auto" is False.
+        2,000 features at the most.
+
     early_stopping : bool, default=False
         Whether the machine is judged by rows that are held out, and the best on the way is taken.
 
@@ -127,9 +134,12 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
 
     per_class: ClassVar[bool] = False
 
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"linear_part": Added(4)})
+
     metric: str = "auto"
     solver: str = "auto"
     max_iter: int | str = "auto"
+    linear_part: bool | str = "auto"
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -143,6 +153,10 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
             check_choice("basis.max_iter", self.max_iter, ("auto",), ", or an integer")
         else:
             check_integer("basis.max_iter", self.max_iter, least=1)
+        if isinstance(self.linear_part, str):
+            check_choice("basis.linear_part", self.linear_part, ("auto",), ", True or False")
+        else:
+            check_flag("basis.linear_part", self.linear_part)
         check_flag("basis.early_stopping", self.early_stopping)
         check_real("basis.validation_fraction", self.validation_fraction, positive=True)
         if self.validation_fraction >= 1:

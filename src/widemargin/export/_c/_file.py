@@ -146,7 +146,9 @@ def _model_lines(layout: Layout) -> list[str]:
         vectors += f", mapped to {layout.n_mapped} numbers"
     if layout.form == "precomputed":
         vectors = f"{model.n_basis} of {model.n_features} training rows"
-    return [f"{formula}.", f"Sizes: {vectors}; {model.n_outputs} scores."]
+    beside = ["Beside the kernel, a part that is linear in the features."]
+    sizes = f"Sizes: {vectors}; {model.n_outputs} scores."
+    return [f"{formula}.", *(beside if layout.has_linear_part else []), sizes]
 
 
 def _distance(layout: Layout) -> str:

@@ -20,6 +20,7 @@ from widemargin.export._c._precision import (
     fitting,
     least_precision,
     least_sums,
+    linear_part,
     rounded,
     rounded_kernel,
 )
@@ -81,6 +82,11 @@ class Layout:
         """How many numbers a row is mapped to before it meets the vectors, or 0 if it is not."""
         return int(self.model.map.shape[1]) if isinstance(self.model, MappedExpansion) else 0
 
+    @property
+    def has_linear_part(self) -> bool:
+        """Whether features count by themselves, beside the kernel."""
+        return linear_part(self.model) is not None
+
     def item_type(self, suffix: str) -> str:
         """Return the C type of the numbers of a table."""
         return next(table.item_type for table in self.tables if table.suffix == suffix)
@@ -117,6 +123,9 @@ def lay_out(model: Model, dtype: str, quantize: str | None, rows: Rows | None) -
     tables += _kernel_tables(model, precision.coef)
     tables.append(Table.of("coef", coef.astype(precision.coef)))
     tables.append(Table.of("intercept", model.intercept.astype(precision.coef)))
+    linear = linear_part(model)
+    if linear is not None:
+        tables.append(Table.of("linear", linear.astype(precision.coef)))
     return Layout(model, form, tables, precision.sums, False, 1.0, len(coef))
 
 
@@ -197,13 +206,32 @@ def _quantized(model: Any, form: Form, dtype: str, rows: Rows | None) -> Layout:
         tables, numbers["basis"], basis_scale = _quantized_sparse(expansion.basis, dtype)
     expansion = replace(expansion, **numbers)
     kept, places = _coefficient_rows(replace(expansion, coef=steps), form)
-    quantized = around(model, expansion, dtype)
+    linear_tables, linear = _quantized_linear(linear_part(model), dtype)
+    quantized = around(model, expansion, dtype, linear)
     tables = [*places, *tables, *_kernel_tables(quantized, dtype)]
     tables.append(Table.of("coef", kept.astype(np.int16)))
     tables.append(Table.of("coef_scale", scales.astype(dtype)))
     tables.append(Table.of("intercept", intercept.astype(dtype)))
+    tables += linear_tables
     sums = dtype if dtype == "float64" else least_sums(quantized, form, rows)
     return Layout(quantized, form, tables, sums, True, basis_scale, len(kept))
+
+
+def _quantized_linear(linear: Array | None, dtype: str) -> tuple[list[Table], Array | None]:
+    """Return tables of ``scale * step``, with a scale for each feature.
+
+    A feature of large values has small coefficients, which a common scale would make zeros.
+    """
+    if linear is None:
+        return [], None
+    scale = fitting(np.abs(linear).max(axis=1) / _LARGEST, dtype)
+    scale[scale == 0] = 1.0
+    steps = np.rint(linear / scale[:, np.newaxis]).clip(-_LARGEST, _LARGEST)
+    tables = [
+        Table.of("linear", steps.astype(np.int16)),
+        Table.of("linear_scale", scale.astype(dtype)),
+    ]
+    return tables, steps * scale[:, np.newaxis]
 
 
 def _quantized_dense(basis: Rows, dtype: str) -> tuple[list[Table], Array]:

@@ -23,7 +23,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class MappedExpansion(Model):
-    """Scores of an expansion in mapped vectors, ``f(x) = mapped((x - origin) map)``.
+    """Scores of an expansion in mapped vectors, ``f(x) = mapped((x - origin) map) + x linear``.
 
     Attributes
     ----------
@@ -34,12 +34,15 @@ class MappedExpansion(Model):
     map : ndarray of shape (n_features, n_mapped)
     mapped : KernelExpansion
         In a kernel without a metric.
+    linear : ndarray of shape (n_features, n_outputs) or None
+        Of the row as it is, which a part within ``mapped`` would not see.
     """
 
     source: KernelExpansion
     origin: Array
     map: Array
     mapped: KernelExpansion
+    linear: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_features", self.source.n_features)
@@ -50,7 +53,8 @@ class MappedExpansion(Model):
     ) -> Array:
         """Return the scores of rows, of shape (n_rows, n_outputs)."""
         seen = (_dense(rows) - self.origin) @ self.map
-        return self.mapped.scores(seen, n_threads, dtype=dtype, check=check)
+        scores = self.mapped.scores(seen, n_threads, dtype=dtype, check=check)
+        return scores if self.linear is None else scores + _dense(rows) @ self.linear
 
     def probes(self) -> Probes:
         """Return rows on which to measure what single precision loses."""
@@ -76,14 +80,14 @@ def as_computed(model: Model) -> Model:
         weights = np.ones(model.n_features) if metric is None else metric.astype(np.float64)
         return replace(model, kernel=AdaptiveRBF(widths, scale * weights))
     vectors = _dense(model.basis)
-    origin = middle_of(vectors)
+    origin, seen_by = middle_of(vectors), scale * metric.astype(np.float64)
     mapped = KernelExpansion(
         AdaptiveRBF(widths),
-        (vectors - origin) @ (scale * metric.astype(np.float64)),
+        (vectors - origin) @ seen_by,
         model.coef,
         model.intercept,
     )
-    return MappedExpansion(model, origin, scale * metric.astype(np.float64), mapped)
+    return MappedExpansion(model, origin, seen_by, mapped, model.linear)
 
 
 def expansion_of(model: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from widemargin._system.precision import Probes, keeps_digits
-from widemargin.export._c._mapped import MappedExpansion
+from widemargin.export._c._mapped import MappedExpansion, expansion_of
 from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import (
     RBF,
@@ -91,7 +91,8 @@ def least_sums(model: Any, form: Form, rows: Rows | None) -> str:
 def rounded(model: Any, precision: Precision) -> Any:
     """Return the model with numbers that the types of the tables can hold."""
     if isinstance(model, MappedExpansion):
-        return around(model, rounded(model.mapped, precision), precision.coef)
+        linear = None if model.linear is None else fitting(model.linear, precision.coef)
+        return around(model, rounded(model.mapped, precision), precision.coef, linear)
     numbers: dict[str, Any] = {
         "coef": fitting(model.coef, precision.coef),
         "intercept": fitting(model.intercept, precision.coef),
@@ -103,15 +104,26 @@ def rounded(model: Any, precision: Precision) -> Any:
         else:
             numbers["basis"] = fitting(model.basis, precision.basis)
         numbers["kernel"] = rounded_kernel(model.kernel, precision.coef)
+        if model.linear is not None:
+            numbers["linear"] = fitting(model.linear, precision.coef)
     return replace(model, **numbers)
 
 
-def around(model: Any, expansion: Any, dtype: str) -> Any:
-    """Return an expansion in the place of that of a model, with a map that tables can hold."""
+def around(model: Any, expansion: Any, dtype: str, linear: Array | None) -> Any:
+    """Return an expansion in the place of that of a model, with a map that tables can hold.
+
+    The linear part, which has been made one that tables can hold, is that of the whole.
+    """
     if not isinstance(model, MappedExpansion):
-        return expansion
+        return expansion if linear is None else replace(expansion, linear=linear)
     origin, entries = fitting(model.origin, dtype), fitting(model.map, dtype)
-    return replace(model, origin=origin, map=entries, mapped=expansion)
+    return replace(model, origin=origin, map=entries, mapped=expansion, linear=linear)
+
+
+def linear_part(model: Any) -> Array | None:
+    """Return the coefficients of the features beside a kernel, if there are any."""
+    linear: Array | None = getattr(model, "linear", None)
+    return linear
 
 
 def rounded_kernel(kernel: Kernel, dtype: str) -> Kernel:
@@ -198,15 +210,21 @@ def _sample(model: Any, rows: Rows | None) -> Probes:
 def _single_scores(model: Any, form: Form, rows: Array) -> Array:
     """Return scores that are summed as the C code sums them, in single precision."""
     rows = rows.astype(np.float32)
-    if isinstance(model, MappedExpansion):
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            return _single_scores(model.mapped, form, _single_mapped(model, rows))
     scores = np.tile(model.intercept.astype(np.float32), (len(rows), 1))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        values = rows if form == "linear" else _single_values(model, form, rows)
-        for column, coef in zip(values.T, model.coef.astype(np.float32), strict=True):
-            scores += column[:, np.newaxis] * coef
+        is_mapped = isinstance(model, MappedExpansion)
+        seen = _single_mapped(model, rows) if is_mapped else rows
+        expansion = expansion_of(model)
+        values = seen if form == "linear" else _single_values(expansion, form, seen)
+        _add_up(scores, values, expansion.coef)
+        if linear_part(model) is not None:
+            _add_up(scores, rows, model.linear)
     return np.where(np.isfinite(scores), scores.astype(np.float64), np.inf)
+
+
+def _add_up(scores: Array, values: Array, coef: Array) -> None:
+    for column, each in zip(values.T, coef.astype(np.float32), strict=True):
+        scores += column[:, np.newaxis] * each
 
 
 def _single_mapped(model: MappedExpansion, rows: Array) -> Array:

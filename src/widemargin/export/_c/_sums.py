@@ -22,6 +22,7 @@ $locals\
         sums[output] = $start;
 $body\
 $finish\
+$linear\
 }
 
 """
@@ -34,6 +35,7 @@ def sums_text(layout: Layout) -> str:
         "locals": "",
         "body": "    (void)x;\n",
         "finish": "",
+        "linear": "",
     }
     if layout.quantized:
         words["finish"] = (
@@ -44,6 +46,9 @@ def sums_text(layout: Layout) -> str:
     if layout.n_entries:
         is_linear = layout.form == "linear"
         words["locals"], words["body"] = _linear(layout) if is_linear else _expansion(layout)
+    if layout.has_linear_part:
+        more, words["linear"] = _linear_part(layout)
+        words["locals"] += more
     return Template(_SUMS).safe_substitute(words)
 
 
@@ -65,6 +70,25 @@ def _linear(layout: Layout) -> tuple[str, str]:
         f"            sums[output] += value * {coef};\n    }}\n"
     )
     return variables, body
+
+
+def _linear_part(layout: Layout) -> tuple[str, str]:
+    """Return variables, and the loop that adds what features count by themselves."""
+    value, entry = "x[column]", "*linear++"
+    if layout.quantized:
+        value = "${to_wide}x[column] * ${name}_linear_scale[column]"
+        entry = f"(${{wide}}){entry}"
+    variables = (
+        f"    const {layout.item_type('linear')} *linear = ${{name}}_linear;\n"
+        f"    {_counter(layout.model.n_features)} column;\n"
+    )
+    loop = (
+        "    for (column = 0; column < ${macro}_N_FEATURES; ++column) {\n"
+        f"        const $wide value = {value};\n"
+        "        for (output = 0; output < ${macro}_N_OUTPUTS; ++output)\n"
+        f"            sums[output] += value * {entry};\n    }}\n"
+    )
+    return variables, loop
 
 
 def _expansion(layout: Layout) -> tuple[str, str]:

@@ -43,8 +43,25 @@ def add_scores(
         empty = np.zeros((model.n_features, model.n_outputs))  # an expansion in no vectors
         weights = model.coef if isinstance(model, LinearMap) else empty
     coef = graph.constant("coef", weights, outside)
-    intercept = graph.constant("intercept", model.intercept, outside)
-    return graph.cast(graph.add("Gemm", values, coef, intercept), outside, dtype)
+    start = _add_start(graph, rows, model, dtype, outside)
+    return graph.cast(graph.add("Gemm", values, coef, start), outside, dtype)
+
+
+def _add_start(graph: Graph, rows: str, model: Model, dtype: Any, outside: Any) -> str:
+    """Add what weighed kernel values are added to: the intercepts, and the linear part if any.
+
+    Its rows are seen from amid the vectors, so that features far from zero do not cancel against
+    the intercepts.
+    """
+    if not isinstance(model, KernelExpansion) or model.linear is None:
+        return graph.constant("intercept", model.intercept, outside)
+    origin = middle_of(_dense(model.basis))
+    seen = graph.add(
+        "Sub", graph.cast(rows, dtype, outside), graph.constant("origin", origin, outside)
+    )
+    linear = graph.constant("linear", model.linear, outside)
+    intercept = graph.constant("intercept", model.intercept + origin @ model.linear, outside)
+    return graph.add("Gemm", seen, linear, intercept)
 
 
 def _add_kernel_values(

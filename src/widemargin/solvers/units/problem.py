@@ -1,9 +1,10 @@
 """The problem of units that move, and what all solvers of it share.
 
-Problem      minimise  1/2 |A|^2 + 1/2 |b|^2 + sum_i weight_i loss(f_i, y_i),  F = H A + b,
-             h_ij = exp(-width_j |(z_i - c_j) * r|^2),  z_i = x_i P,
-             over the coefficients A, b and the units: centres c_j, widths, feature weights r, and
-             (metric "full") the square map P
+Problem      minimise  1/2 |A|^2 + 1/2 |W|^2 + 1/2 |b|^2 + sum_i weight_i loss(f_i, y_i),
+             F = H A + U W + b,  h_ij = exp(-width_j |(z_i - c_j) * r|^2),  z_i = x_i P,
+             over the coefficients A, W, b and the units: centres c_j, widths, feature weights r,
+             and (metric "full") the square map P. U W is the linear part, if there is one: U are
+             the rows as :mod:`widemargin.solvers.units.linear_part` sees them
 State        the machine after the last round, and the best on rows that are held out
 Stops        after max_iter rounds; when the score on held-out rows has not risen for a while; when
              a callback says so, or the clock
@@ -45,7 +46,8 @@ class LearnedPoint:
     ----------
     units : Units
     coefficients : ndarray of shape (n_columns, n_outputs)
-        The intercepts first, where there are some.
+        Those of the intercepts, the units and the linear part, one below the other, where there
+        are such.
     objective : float
     gradient : float
         In the coefficients, relative to the one at zero.
@@ -104,6 +106,8 @@ class LearnedProblem:
     n_threads : int
     held_out : callable or None
         Gives the score of units and coefficients on rows that are not learned from.
+    linear : ndarray of shape (n_rows, n_linear) or None
+        The rows as a linear part sees them.
 
     Attributes
     ----------
@@ -123,9 +127,10 @@ class LearnedProblem:
         fit_intercept: bool,
         n_threads: int,
         held_out: Callable[[Units, Array], float] | None = None,
+        linear: Array | None = None,
     ) -> None:
         self.working = working
-        self.columns = UnitColumns(len(working.rows), n_units, fit_intercept, n_threads)
+        self.columns = UnitColumns(len(working.rows), n_units, fit_intercept, n_threads, linear)
         self.objective = BasisObjective(loss, targets, weights, n_outputs, self.columns)
         self.held_out = held_out
         self.reference: float | None = None
@@ -136,7 +141,7 @@ class LearnedProblem:
     def check_point(self, point: LearnedPoint) -> None:
         """Require a machine of the shapes that this problem has."""
         columns, n_dimensions = self.columns, self.working.rows.shape[1]
-        n_units, is_none = columns.n_columns - columns.n_constant, self.working.metric == "none"
+        n_units, is_none = columns.n_units, self.working.metric == "none"
         expected = {
             "centres": (n_units, n_dimensions),
             "log_widths": (n_units,),
@@ -189,7 +194,7 @@ class LearnedProblem:
             self.working.rest,
             self.columns.values,
             at.gradient,
-            result.coefficients[self.columns.n_constant :],
+            result.coefficients[self.columns.of_units],
             at.active,
             self.columns.n_threads,
         )
@@ -218,12 +223,12 @@ class LearnedProblem:
             self._loss.native(),
             self._targets,
             working.rows,
+            self.columns.linear,
             working.rest,
             self._narrow_weights,
             (len(begin.centres), begin.centres.shape[1], objective.n_outputs),
             (
                 bool(self.columns.n_constant),
-                False,
                 len(begin.log_weights) > 1,
                 begin.mapping is not None,
             ),
@@ -231,7 +236,6 @@ class LearnedProblem:
             np.cumsum([0, *map(len, batches)], dtype=np.int64),
             np.ascontiguousarray(shares, dtype=np.float64),
             [lengths.get(name, 0.0) for name in PARTS],
-            1.0,
             ADAM_RATES,
             moments.n_steps,
             after.parameters,

@@ -194,7 +194,8 @@ def _products_a_row(problem: LearnedProblem, units: Units) -> int:
     """Return about how many multiply-adds a row takes in a step."""
     n_units, n_dimensions = units.centres.shape
     mapped = 0 if units.mapping is None else 2 * units.mapping.size
-    return int(3 * n_units * (n_dimensions + problem.objective.n_outputs) + mapped)
+    n_outputs, n_linear = problem.objective.n_outputs, problem.columns.linear.shape[1]
+    return int(3 * n_units * (n_dimensions + n_outputs) + mapped + 2 * n_linear * n_outputs)
 
 
 def _lengths(problem: LearnedProblem) -> dict[str, float]:

@@ -79,16 +79,13 @@ class WorkingRows:
         self.share = weights / weights.sum()
         self.metric = metric
         self.mean = self.share @ rows.astype(np.float64)
-        spread = _spread(rows, self.mean, self.share)
+        spread = spread_of(rows, self.mean, self.share)
         self.all_equal = not spread.any()
         if metric == "none":
             # Where a common width serves all features, what sets them apart is part of the data.
             spread = np.full_like(spread, np.hypot.reduce(spread))
         elif metric == "diagonal":
-            # Or a feature that is nearly always the same would count most in the rows where it is
-            # not.
-            least = _LEAST_SPREAD * rows.max(axis=0) - _LEAST_SPREAD * rows.min(axis=0)
-            spread = np.where(spread > 0, np.maximum(spread, least), 0.0)
+            spread = robust_spread(rows, spread)
         self.scale = np.where(spread > 0, spread, 1.0)
         self.directions: Array | None = None
         if metric == "none" and rows.shape[1] > MANY_FEATURES:
@@ -140,7 +137,7 @@ class WorkingRows:
         return Units(placed @ mapping, np.log(kernel.widths), np.zeros(mapping.shape[1]), mapping)
 
 
-def _spread(rows: Array, mean: Array, share: Array) -> Array:
+def spread_of(rows: Array, mean: Array, share: Array) -> Array:
     """Return the standard deviation of each feature, of whatever size they are."""
     largest = np.maximum(rows.max(axis=0) - mean, mean - rows.min(axis=0))
     largest = np.where(largest > 16 * np.finfo(np.float64).eps * np.abs(mean), largest, 0.0)
@@ -148,6 +145,15 @@ def _spread(rows: Array, mean: Array, share: Array) -> Array:
     return np.asarray(
         np.where(largest > 0, unit, 0.0) * np.sqrt(share @ np.square((rows - mean) / unit))
     )
+
+
+def robust_spread(rows: Array, spread: Array) -> Array:
+    """Return the spread of each feature, but not far less than its range.
+
+    Or a feature that is nearly always the same would count most in the rows where it is not.
+    """
+    least = _LEAST_SPREAD * rows.max(axis=0) - _LEAST_SPREAD * rows.min(axis=0)
+    return np.asarray(np.where(spread > 0, np.maximum(spread, least), 0.0))
 
 
 def _leading_directions(placed: Array, share: Array) -> Array:
@@ -173,9 +179,18 @@ def _leading_directions(placed: Array, share: Array) -> Array:
 
 
 class UnitColumns:
-    """The values of the units at the rows: the columns of a :class:`BasisObjective`.
+    """The columns of a :class:`BasisObjective`: a constant, units at the rows, a linear part.
 
     They are in single precision, which is enough to move by; ``refined`` gives them in double.
+
+    Parameters
+    ----------
+    n_rows, n_units : int
+    fit_intercept : bool
+    n_threads : int
+    linear : ndarray of shape (n_rows, n_linear), default=None
+        The rows as a linear part sees them. None is no such part.
+    dtype : dtype, default=float32
     """
 
     def __init__(
@@ -184,18 +199,35 @@ class UnitColumns:
         n_units: int,
         fit_intercept: bool,
         n_threads: int,
+        linear: Array | None = None,
         dtype: Any = np.float32,
     ) -> None:
         self.n_threads = n_threads
-        self.n_constant = int(fit_intercept)
-        self.n_columns = self.n_constant + n_units
+        self.n_constant, self.n_units = int(fit_intercept), n_units
+        self.n_columns = self.n_constant + n_units + (0 if linear is None else linear.shape[1])
         self.columns = [np.ones((n_rows, self.n_columns), dtype=dtype)]  # all rows are one block
+        self.linear[:] = 0.0 if linear is None else linear
         self._made_of: tuple[Units, Array, Array | None] | None = None
 
     @property
     def values(self) -> Array:
-        """The values without the constant column."""
-        return self.columns[0][:, self.n_constant :]
+        """The values of the units."""
+        return self.columns[0][:, self.of_units]
+
+    @property
+    def linear(self) -> Array:
+        """The rows as the linear part sees them; without one, rows of nothing."""
+        return self.columns[0][:, self.of_linear_part]
+
+    @property
+    def of_units(self) -> slice:
+        """Which columns, and rows of coefficients, are those of the units."""
+        return slice(self.n_constant, self.n_constant + self.n_units)
+
+    @property
+    def of_linear_part(self) -> slice:
+        """Which columns, and rows of coefficients, are those of the linear part."""
+        return slice(self.n_constant + self.n_units, self.n_columns)
 
     def update(self, units: Units, mapped: Array, rest: Array | None) -> None:
         """Compute the values anew; ``mapped`` are rows that have gone through the map."""
@@ -207,9 +239,13 @@ class UnitColumns:
         """Return the columns in double precision."""
         if self.values.dtype == np.float64 or self._made_of is None:
             return self
-        units = self.n_columns - self.n_constant
         precise = UnitColumns(
-            len(self.values), units, bool(self.n_constant), self.n_threads, np.float64
+            len(self.values),
+            self.n_units,
+            bool(self.n_constant),
+            self.n_threads,
+            self.linear,
+            np.float64,
         )
         precise.update(*self._made_of)
         return precise
