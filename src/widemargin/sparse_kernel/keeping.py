@@ -20,12 +20,7 @@ def figures(
     weights: Array,
 ) -> dict[str, Array]:
     """Return entries of a history, one a size: what the machine kept of the full one."""
-    after = [
-        (scores[:, -1] > (scores[:, 0] if scores.shape[1] == 2 else 0.0)).astype(np.intp)
-        if scores.shape[1] < 3
-        else scores.argmax(axis=1)
-        for scores in on_the_way
-    ]
+    after = [_best(scores) for scores in on_the_way]
     history = {"agreement": [float(np.average(each == before, weights=weights)) for each in after]}
     if targets is not None:
         spread = _spread(targets, weights)
@@ -33,6 +28,11 @@ def figures(
     if labels is not None:
         history["accuracy"] = [_accuracy(each, labels, weights) for each in after]
     return {name: np.array(values) for name, values in history.items()}
+
+
+def _best(scores: Array) -> npt.NDArray[np.intp]:
+    """Return the number of the best class of each row; two classes may have one score."""
+    return scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
 
 
 def _accuracy(numbers: Array, labels: Array, weights: Array) -> float:
