@@ -27,6 +27,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 
 import widemargin
 from widemargin import ChosenBasis, LearnedBasis, SparseKernelClassifier, compress
+from widemargin.sparse_kernel.distillation import _copies
 from widemargin.sparse_kernel.teachers import Teacher
 
 LABELS = np.array(["ash", "birch", "cedar", "elm"])
@@ -139,14 +140,23 @@ def test_a_class_that_no_row_has_stays_known():
     assert "elm" not in small.predict(X[some])
 
 
-def test_rows_without_weight_might_as_well_not_be_there():
+@pytest.mark.parametrize("target", ["scores", "classes"])
+def test_rows_without_weight_might_as_well_not_be_there(target):
     X, y = problem()
     teacher = own().fit(X, y)
     half = np.arange(len(X)) % 2 == 0
-    weighted = student(teacher, X, y, target="classes", sample_weight=half.astype(float))
-    alone = student(teacher, X[half], y[half], target="classes")
+    weighted = student(teacher, X, y, target=target, sample_weight=half.astype(float))
+    alone = student(teacher, X[half], y[half], target=target)
     assert_allclose(weighted.decision_function(X), alone.decision_function(X), atol=1e-8)
     assert weighted.history_["accuracy"][-1] == pytest.approx(alone.history_["accuracy"][-1])
+
+
+def test_every_row_is_learned_however_many_classes_share_it():
+    shares = np.full((3, 400), 1 / 400)
+    shares[:, 0] += 1e-12
+    places, numbers, weights = _copies(shares / shares.sum(axis=1, keepdims=True), np.ones(3))
+    assert_allclose(np.bincount(places, weights), 1.0)
+    assert_array_equal(np.unique(numbers), np.arange(400))
 
 
 # ---- who can teach

@@ -40,8 +40,8 @@ def sections(found: dict[str, Taught]) -> list[str]:
         for who, taught in found.items()
     ]
     return [
-        "## Distilled machines\n\nTest accuracy; times of one thread, all test rows at once, of students compiled.\n\n"
-        + table(titles, rows)
+        "## Distilled machines\n\nTest accuracy; times of one thread, all test rows at once, of "
+        "students that were compiled.\n\n" + table(titles, rows)
     ]
 
 

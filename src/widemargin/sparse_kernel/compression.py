@@ -181,6 +181,7 @@ def compress(
     _check_parameters(max_basis, target, C, kernel, gamma, tol, n_jobs, verbose)
     learns = isinstance(settings, LearnedBasis)
     share = _share_of_labels(label_share, has_labels=y is not None, learns=learns)
+    # Chosen vectors follow a kernel machine alone; learned ones take its loss, where it is one.
     full = KernelMachine.of(estimator) if is_kernel_machine(estimator) or not learns else None
     teacher = Teacher(estimator)
     machine = SparseKernelClassifier(

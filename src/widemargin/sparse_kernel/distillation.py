@@ -30,7 +30,8 @@ def distil(
     """Fit a machine to what a teacher says of rows, mixed with the labels of those that have some.
 
     Each row is learned under every class that has a share in it, with the share as its weight: so
-    any loss of classes learns from probabilities as it does from labels.
+    any loss of classes learns from probabilities as it does from labels. Where ``early_stopping``
+    holds rows out, such copies of one row may be on both sides, and its score is a little too good.
 
     Parameters
     ----------
@@ -49,24 +50,29 @@ def distil(
         Of the label in a row that has one.
     weights : ndarray of shape (n_rows,)
     """
-    n_classes = len(teacher.classes)
-    shares = teacher.probabilities(X) if target == "scores" else np.eye(n_classes)[told]
+    used = np.flatnonzero(weights)
+    if target == "scores":
+        shares = teacher.probabilities(_safe_indexing(X, used))
+    else:
+        shares = np.eye(len(teacher.classes))[told[used]]
     if labels is not None:
-        known = np.flatnonzero(labels >= 0)
+        known = np.flatnonzero(labels[used] >= 0)
         shares[known] *= 1.0 - label_share
-        shares[known, labels[known]] += label_share
-    places, numbers, shared = _copies(shares, weights)
+        shares[known, labels[used][known]] += label_share
+    places, numbers, shared = _copies(shares, weights[used])
     if len(present := np.unique(numbers[shared > 0])) < 2:
         raise ValueError(
             f"All rows with weight are of 1 class, {teacher.classes[present].tolist()[0]!r}, and a "
             "machine learns to tell 2 or more apart. Pass more rows."
         )
-    machine.fit(_safe_indexing(X, places), teacher.classes[numbers], shared)
+    machine.fit(_safe_indexing(X, used[places]), teacher.classes[numbers], shared)
 
 
 def _copies(shares: Array, weights: Array) -> tuple[Array, npt.NDArray[np.intp], Array]:
     """Return copies of rows, one for each class with a share: their rows, classes and weights."""
-    shares = np.where(shares >= min(_LEAST, 1.0 / shares.shape[1]), shares, 0.0)
+    # Of many classes the best may have less than that, though never half of its fair share.
+    least = min(_LEAST, 0.5 / shares.shape[1])
+    shares = np.where(shares >= least, shares, 0.0)
     shares /= shares.sum(axis=1, keepdims=True)
     places, numbers = np.nonzero(shares)
     shared = weights[places] * shares[places, numbers]

@@ -30,7 +30,6 @@ from widemargin.models import KernelExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_KERNEL_MACHINES = (BaseClassifier, SVC, NuSVC)
 # Of scores without probabilities: by this power of e the second class of the median row is behind.
 _SHARPNESS = 6.0
 
@@ -173,7 +172,7 @@ class KernelMachine:
     @classmethod
     def of(cls, estimator: Any) -> KernelMachine:
         """Return what is known of a fitted estimator, which must be such a machine."""
-        if not isinstance(estimator, _KERNEL_MACHINES):
+        if not isinstance(estimator, (BaseClassifier, SVC, NuSVC)):
             steps = getattr(estimator, "steps", None)
             raise TypeError(
                 "compress takes a fitted kernel machine of widemargin, or an SVC or NuSVC of "
@@ -231,8 +230,10 @@ class KernelMachine:
 
 
 def is_kernel_machine(estimator: Any) -> bool:
-    """Whether a :class:`KernelMachine` can be made of it."""
-    return isinstance(estimator, _KERNEL_MACHINES)
+    """Whether it is fitted and has vectors, so that a :class:`KernelMachine` can be made of it."""
+    if isinstance(estimator, BaseClassifier):
+        return isinstance(getattr(estimator, "model_", None), KernelExpansion)
+    return isinstance(estimator, (SVC, NuSVC))
 
 
 def _settings_of(machine: Any) -> dict[str, Any]:
