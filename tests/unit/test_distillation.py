@@ -68,7 +68,7 @@ def test_probabilities_weigh_the_loss_of_each_class(n_classes):
     X, y = problem(n_classes)
     teacher = GaussianNB().fit(X, y)
     small = student(teacher, X)
-    shares = teacher.predict_proba(X)
+    shares = Teacher(teacher).probabilities(X)
     shares = np.where(shares >= 0.01, shares, 0.0)
     shares /= shares.sum(axis=1, keepdims=True)
     scores = small.decision_function(X)
@@ -219,6 +219,18 @@ def test_the_scale_of_scores_does_not_matter():
     middle = np.median(leads[:, -1] - leads[:, -2])
     expected = softmax(6.0 * teacher.decision_function(X) / middle, axis=1)
     assert_allclose(Teacher(teacher).probabilities(X), expected)
+
+
+def test_probabilities_are_sharpened_and_never_softened():
+    X, y = problem()
+    soft = softmax(np.random.RandomState(0).randn(len(X), 4), axis=1)
+    teacher = Teacher(Probabilities(LABELS, soft).fit(X, y))
+    assert_allclose(teacher.probabilities(X, sharpen=False), soft)
+    second, first = np.sort(teacher.probabilities(X), axis=1)[:, -2:].T
+    assert np.median(np.log(first / second)) == pytest.approx(6.0)
+    sharp = softmax(100.0 * np.log(soft), axis=1)
+    sharp[::2] = np.eye(4)[np.arange(len(X)) % 4][::2]  # some are certain
+    assert_allclose(Teacher(Probabilities(LABELS, sharp).fit(X, y)).probabilities(X), sharp)
 
 
 class Told(ClassifierMixin, BaseEstimator):

@@ -99,9 +99,9 @@ def compress(
     target : {"scores", "classes"}, default="scores"
         What of the machine is fitted. "classes": the classes that it predicts, by the loss of the
         machine that is returned; of chosen vectors scores then are others, but far fewer classes
-        change. Learned vectors follow probabilities for "scores". Where a classifier has none they
-        are a softmax of its scores, scaled so that in the median row the best class leads the next
-        by 6; so are those of an SVC.
+        change. Learned vectors follow probabilities for "scores", a softmax of its scores where a
+        classifier has no others (or is an SVC). They are sharpened until in the median row the best
+        class is e^6 times as probable as the next, unless the machine has a logistic loss.
     label_share : float, default=None
         Weight of the labels, from 0 to 1, in what learned vectors are fitted to. None is 0.5 where
         there is a y.

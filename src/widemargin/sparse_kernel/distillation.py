@@ -52,7 +52,9 @@ def distil(
     """
     used = np.flatnonzero(weights)
     if target == "scores":
-        shares = teacher.probabilities(_safe_indexing(X, used))
+        # A machine that gives probabilities itself is to give those of the teacher.
+        sharpen = not machine._loss().gives_probabilities
+        shares = teacher.probabilities(_safe_indexing(X, used), sharpen=sharpen)
     else:
         shares = np.eye(len(teacher.classes))[told[used]]
     if labels is not None:

@@ -30,7 +30,7 @@ from widemargin.models import KernelExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
 
-# Of scores without probabilities: by this power of e the second class of the median row is behind.
+# Logarithm of how many times as probable the best class of the median row is as the next.
 _SHARPNESS = 6.0
 
 
@@ -85,29 +85,28 @@ class Teacher:
             )
         return numbers
 
-    def probabilities(self, X: Any) -> Array:
+    def probabilities(self, X: Any, *, sharpen: bool = True) -> Array:
         """Return the probability of each class, of shape (n_rows, n_classes).
 
-        Where the teacher has scores alone they are those of a softmax. Scores of machines have all
-        kinds of scales, so that they are measured by the lead that the best class has in the
-        median row.
+        Scores have all kinds of scales, and some teachers are never sure. So both are sharpened:
+        probabilities are raised to the power, and scores multiplied by the factor before a softmax,
+        with which the best class of the median row leads by ``_SHARPNESS``. Probabilities that are
+        sharper already stay as they are, and so do all with ``sharpen=False``.
         """
         scores, are_probabilities = _told_of_classes(self.estimator, X, len(self.classes))
-        self._check(scores, _num_samples(X))
+        self._check(scores, _num_samples(X), are_probabilities=are_probabilities)
         scores = scores[:, self._order]
-        if not are_probabilities:
-            second, first = np.sort(scores, axis=1)[:, -2:].T
-            lead = float(np.median(first - second))
-            return np.asarray(softmax(_SHARPNESS * scores / (lead or 1.0), axis=1))
-        total = scores.sum(axis=1, keepdims=True)
-        if (scores < 0).any() or (total <= 0).any():
-            raise ValueError(
-                f"predict_proba of {type(self.estimator).__name__} gives numbers that are no "
-                "probabilities: below zero, or zero for all classes of a row."
-            )
-        return np.asarray(scores / total)
+        if are_probabilities:
+            with np.errstate(divide="ignore"):
+                scores = np.log(scores)
+        second, first = np.sort(scores, axis=1)[:, -2:].T
+        lead = float(np.median(first - second))
+        power = _SHARPNESS / lead if lead > 0 else 1.0
+        if are_probabilities:
+            power = max(power, 1.0) if sharpen else 1.0
+        return np.asarray(softmax(power * scores, axis=1))
 
-    def _check(self, scores: Array, n_rows: int) -> None:
+    def _check(self, scores: Array, n_rows: int, *, are_probabilities: bool) -> None:
         name = type(self.estimator).__name__
         if scores.shape != (n_rows, len(self.classes)):
             raise ValueError(
@@ -119,6 +118,11 @@ class Teacher:
             raise ValueError(
                 f"The scores of {name} are NaN or infinite for {len(wrong)} of {n_rows} rows, the "
                 f"first of them row {wrong[0]}. Leave these out, or pass target='classes'."
+            )
+        if are_probabilities and ((scores < 0).any() or not (scores.max(axis=1) > 0).all()):
+            raise ValueError(
+                f"predict_proba of {name} gives numbers that are no probabilities: below zero, or "
+                "zero for all classes of a row."
             )
 
 
