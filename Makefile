@@ -43,7 +43,7 @@ help:
 	@echo 'make test-native  only the first'
 	@echo 'make test-python  only the second; PYTEST="-k loss" passes options on'
 	@echo 'make test-oldest  Python tests with the oldest versions that pyproject.toml allows'
-	@echo 'make test-foreign tests with MLflow, skops, imbalanced-learn, Optuna and shap'
+	@echo 'make test-foreign tests with MLflow, skops, imbalanced-learn, LightGBM, Optuna and shap'
 	@echo 'make lint         ruff, mypy, import layers, clang-format'
 	@echo 'make bench        benchmarks against other libraries'
 	@echo 'make bench-quick  every part of them on few rows: shows that they run'

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_expit
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC, NuSVC
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from widemargin._system.parameters import (
     check_choice,
@@ -28,32 +20,24 @@ from widemargin._system.parameters import (
 )
 from widemargin._system.threads import one_blas_thread, thread_count
 from widemargin._system.warnings import warn_user
-from widemargin.estimation.base import BaseClassifier
 from widemargin.estimation.named_kernels import as_kernel, check_gamma
-from widemargin.kernels import (
-    KERNEL_NAMES,
-    RBF,
-    AdaptiveRBF,
-    CustomKernel,
-    Kernel,
-    Linear,
-    Polynomial,
-    Precomputed,
-    Rows,
-    Sigmoid,
-)
-from widemargin.losses import CLASS_LOSSES, Loss, SquaredError
-from widemargin.models import KernelExpansion
+from widemargin.kernels import KERNEL_NAMES, AdaptiveRBF, Kernel, Precomputed, Rows
+from widemargin.losses import SquaredError
 from widemargin.rows import canonical_rows, validated_data
 from widemargin.solvers.greedy import GreedyNewton
 from widemargin.solvers.progress import Progress
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
+from widemargin.sparse_kernel.distillation import LABEL_SHARE, distil
 from widemargin.sparse_kernel.grown import Grown, Growth, Problem, objective_of
-from widemargin.sparse_kernel.settings import ChosenBasis
+from widemargin.sparse_kernel.keeping import figures, summary
+from widemargin.sparse_kernel.settings import BasisSettings, ChosenBasis, LearnedBasis, as_basis
+from widemargin.sparse_kernel.teachers import KernelMachine, Teacher, is_kernel_machine
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _TARGETS = ("scores", "classes")
+_N_CANDIDATES = 128
+_UNLABELLED = -1  # in y, as in scikit-learn's semi-supervised learning
 _WEAK = 1e4  # C at which the regulariser no longer shrinks scores
 # Relative gradient at the end. One step solves a squared error, so that double reaches it.
 _GRADIENT_TOL = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
@@ -65,29 +49,41 @@ def compress(
     X: Any,
     y: Any = None,
     *,
+    basis: Any = "shared",
     target: str = "scores",
+    label_share: float | None = None,
     C: float | None = None,
     kernel: Any = None,
     gamma: float | str = "scale",
-    n_candidates: int | str = 128,
+    n_candidates: int | str = _N_CANDIDATES,
     tol: float = 1e-3,
     sample_weight: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: bool = True,
 ) -> SparseKernelClassifier:
-    """Make a fitted kernel machine one of few vectors, and print what that cost.
+    """Make a fitted classifier a machine of few vectors, and print what that cost.
 
-    Vectors are chosen greedily among the rows of X, with the coefficients that minimise ::
+    With ``basis="shared"`` vectors are chosen greedily among the rows of X, with the coefficients
+    that minimise ::
 
         1/2 tr(A' K_JJ A) + 1/2 |b|^2 + C/2 sum_i weight_i |K_iJ A + b - t_i|^2
 
-    where t_i are the scores that the machine gives row i. Labels play no part in it.
+    where t_i are the scores that the machine gives row i. Labels play no part in it. With
+    ``basis="learned"`` any classifier is distilled into vectors that move, to minimise ::
+
+        1/2 |A|^2 + 1/2 |b|^2 + C sum_i weight_i sum_c q_ic loss(f_i, c),  f_i = h(x_i) A + b,
+        q_i = (1 - label_share) p_i + label_share e(y_i)
+
+    where p_i are the probabilities that it gives the classes, e(y_i) has a 1 at the label, and
+    q_i = p_i for a row without a label. Its vectors are far fewer for the same accuracy.
 
     Parameters
     ----------
     estimator : fitted estimator
-        A kernel machine of this library, :class:`sklearn.svm.SVC` or :class:`sklearn.svm.NuSVC`.
+        For chosen vectors, a kernel machine of this library, :class:`sklearn.svm.SVC` or
+        :class:`sklearn.svm.NuSVC`. For learned ones, any classifier: forests, boosted trees,
+        networks, ensembles, pipelines, which see X as it is.
     max_basis : int
         Vectors at the most.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -95,30 +91,41 @@ def compress(
         natural choice; others like them will do, as no labels are needed. For a precomputed
         kernel, the kernel matrix of the training rows.
     y : array-like of shape (n_samples,), default=None
-        Classes of the rows, only to measure what the accuracy was and is. For an honest figure,
-        call ``score`` of both machines with rows that neither has seen.
+        Classes of the rows, to measure what the accuracy was and is; learned vectors also learn
+        from them. -1 is a row without a label, unless it is a class. For an honest figure, call
+        ``score`` of both machines with rows that neither has seen.
+    basis : {"shared", "learned"}, ChosenBasis or LearnedBasis, default="shared"
+        How vectors are found, as in :class:`SparseKernelClassifier`.
     target : {"scores", "classes"}, default="scores"
         What of the machine is fitted. "classes": the classes that it predicts, by the loss of the
-        machine that is returned. Scores then are others, but far fewer classes change.
+        machine that is returned; of chosen vectors scores then are others, but far fewer classes
+        change. Learned vectors follow probabilities for "scores", a softmax of its scores where a
+        classifier has no others (or is an SVC). They are sharpened until in the median row the best
+        class is e^6 times as probable as the next, unless the machine has a logistic loss.
+    label_share : float, default=None
+        Weight of the labels, from 0 to 1, in what learned vectors are fitted to. None is 0.5 where
+        there is a y.
     C : float, default=None
-        Weight of the loss of a row against the regulariser. None is 1e4 for scores, where the
-        regulariser is there for stability and should not shrink anything; for classes, the C of
-        the machine.
+        Weight of the loss of a row against the regulariser. None is 10 for learned vectors. For
+        chosen ones it is 1e4 for scores, where the regulariser is there for stability and should
+        not shrink anything; for classes, the C of the machine.
     kernel : str, Kernel or callable, default=None
         None is the machine's own, which suits its scores best. A learned basis whose vectors have
-        widths and a metric has no kernel that other vectors could use, and needs one here.
+        widths and a metric has no kernel that other vectors could use, and needs one here. Vectors
+        that are learned have "rbf".
     gamma : {"scale", "auto"} or float, default="scale"
         Width of a kernel that is given by name: as in :class:`SparseKernelClassifier`, by the
         variance of X or by the number of its features.
     n_candidates : int or "all", default=128
-        Rows drawn at random and compared for a vector that is added.
+        Rows drawn at random and compared for a vector that is added, for ``basis="shared"``.
     tol : float, default=1e-3
         Growth ends before ``max_basis`` when a vector lowers the objective by less than this,
-        relative. 0 switches the rule off.
+        relative; learned vectors end when a move lowers it by less than a tenth. 0 switches the
+        rule off.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, in the fit and in what is measured.
     random_state : int, RandomState instance or None, default=None
-        Seed for the draws of candidates.
+        Seed for the draws of candidates, or for where vectors begin and the order of batches.
     n_jobs : int, default=None
         Number of threads. None is 1, -1 all cores. It changes the speed and nothing else.
     verbose : bool, default=True
@@ -129,11 +136,13 @@ def compress(
     -------
     machine : SparseKernelClassifier
         Fitted, and like any other: it compiles, saves and exports. Its parameters are those with
-        which ``fit`` would train a machine of this size and kernel on labels, C and loss taken from
-        the machine that was compressed; with ``warm_start=True`` it would go on from the vectors
-        chosen here. Objective and ``history_`` are of the fit above, and ``history_`` has more
-        entries, all measured on X: ``agreement``, the share of rows whose class stays the same;
-        ``r2``, the share of variance of the scores (not for classes); with y ``accuracy``.
+        which ``fit`` would train a machine of this size and kernel on labels; of chosen vectors, C
+        and loss are taken from the machine that was compressed, of learned ones the loss where it
+        is one of this library. With ``warm_start=True`` it would go on from the vectors found
+        here. Objective and ``history_`` are of the fit above, and ``history_`` has more entries,
+        all measured on X, for learned vectors at the end and NaN before: ``agreement``, the share
+        of rows whose class stays the same; ``r2``, the share of variance of the scores (not for
+        classes, nor for learned vectors); with y ``accuracy``, of the rows with a label.
 
     Notes
     -----
@@ -157,135 +166,121 @@ def compress(
     60
     >>> bool(small.score(X[1000:], y[1000:]) > 0.85)
     True
+
+    A forest, by fewer vectors that are learned:
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> forest = RandomForestClassifier(random_state=0).fit(X[:1000], y[:1000])
+    >>> small = compress(
+    ...     forest, 20, X[:1000], y[:1000], basis="learned", random_state=0, verbose=False
+    ... )
+    >>> bool(small.score(X[1000:], y[1000:]) > forest.score(X[1000:], y[1000:]) - 0.01)
+    True
     """
-    _check_parameters(max_basis, target, C, kernel, gamma, n_candidates, tol, n_jobs, verbose)
-    full = _full_machine(estimator)
-    rows = _validate_rows(estimator, X)
-    own = _kernel_for(full.machine, kernel, gamma, rows)
-    labels, weights = _validate_labels(rows, y, sample_weight, full.attributes["classes_"])
-    if max_basis >= full.n_vectors:
+    settings = _basis_for(basis, n_candidates)
+    _check_parameters(max_basis, target, C, kernel, gamma, tol, n_jobs, verbose)
+    learns = isinstance(settings, LearnedBasis)
+    share = _share_of_labels(label_share, has_labels=y is not None, learns=learns)
+    # Chosen vectors follow a kernel machine alone; learned ones take its loss, where it is one.
+    full = KernelMachine.of(estimator) if is_kernel_machine(estimator) or not learns else None
+    teacher = Teacher(estimator)
+    machine = SparseKernelClassifier(
+        int(max_basis),
+        basis=basis if learns else settings,
+        tol=tol,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    if full is None or learns:
+        rows = canonical_rows(validated_data(clone(machine), X, reset=True))
+        machine.set_params(**_settings_of_student(full, kernel, gamma, C))
+    else:
+        rows = canonical_rows(validated_data(estimator, X, reset=False))
+        machine.set_params(kernel=_kernel_for(full, kernel, gamma, rows), **full.settings)
+    labels, weights = _validate_labels(rows, y, sample_weight, teacher.classes)
+    if learns:
+        _refuse_other_classes(y, labels, teacher.classes)
+    _warn_if_no_smaller(max_basis, full)
+    before = teacher.predict(X)
+    scores = None
+    if full is None or learns:
+        distil(machine, teacher, X, before, target, labels, share, weights)
+        on_the_way = [machine.model_.scores(rows, thread_count(n_jobs), dtype=np.float64)]
+    else:
+        if target == "scores":
+            scores = full.scores(X, rows, thread_count(n_jobs))
+        problem, own_C = _problem(machine, teacher, scores, before, weights)
+        grown, on_the_way = _grow(machine, problem, rows, weights, own_C if C is None else C)
+        machine.__dict__.update(full.attributes, n_features_in_=int(rows.shape[1]))
+        machine.__dict__.update(machine._fitted_attributes(machine.kernel, [grown]))
+    told = figures(on_the_way, scores, before, labels, weights)
+    # Learned vectors are looked at once they no longer move.
+    unseen = np.full(len(machine.history_["objective"]) - len(on_the_way), np.nan)
+    machine.history_.update({name: np.append(unseen, each) for name, each in told.items()})
+    if verbose:
+        print(summary(_sizes(estimator, full, machine), machine, before, labels, weights))
+    return machine
+
+
+def _basis_for(basis: Any, n_candidates: Any) -> BasisSettings:
+    """Return the settings of the basis, which of chosen vectors may be given by a parameter."""
+    settings = as_basis(basis)
+    if settings.per_class:
+        raise ValueError("compress has one basis for all classes: 'shared' or 'learned'.")
+    if isinstance(basis, str) and isinstance(settings, ChosenBasis):
+        settings = ChosenBasis(n_candidates=n_candidates)
+    elif n_candidates != _N_CANDIDATES:
+        raise ValueError(
+            "n_candidates goes with basis='shared'. A ChosenBasis has its own, and learned vectors "
+            "have none."
+        )
+    settings.check()
+    return settings
+
+
+def _share_of_labels(label_share: Any, *, has_labels: bool, learns: bool) -> float:
+    if label_share is None:
+        return LABEL_SHARE if has_labels else 0.0
+    check_real("label_share", label_share, least=0.0)
+    if label_share > 1:
+        raise ValueError(f"label_share must be 1 or less, got {label_share}.")
+    if not learns:
+        raise ValueError("Labels have a share only in learned vectors: pass basis='learned'.")
+    if label_share > 0 and not has_labels:
+        raise ValueError(f"label_share={label_share} needs labels: pass y, or label_share=0.")
+    return float(label_share)
+
+
+def _settings_of_student(
+    full: KernelMachine | None, kernel: Any, gamma: Any, C: Any
+) -> dict[str, Any]:
+    """Return parameters of a machine whose vectors are learned."""
+    if kernel not in (None, "rbf"):
+        raise ValueError(
+            f"Learned vectors are Gaussian units, so that kernel must be 'rbf', got {kernel!r}."
+        )
+    if full is not None and isinstance(full.kernel, Precomputed):
+        raise ValueError(
+            "The machine has a precomputed kernel and sees no features, among which vectors could "
+            "be learned. Use basis='shared'."
+        )
+    loss = {} if full is None or "loss" not in full.settings else {"loss": full.settings["loss"]}
+    return {"gamma": gamma, **({} if C is None else {"C": C}), **loss}
+
+
+def _warn_if_no_smaller(max_basis: int, full: KernelMachine | None) -> None:
+    if full is not None and max_basis >= full.n_vectors:
         warn_user(
             f"The machine has {full.n_vectors} vectors, so that max_basis={max_basis} saves "
             "nothing.",
             UserWarning,
         )
-    before = np.asarray(estimator.predict(X))
-    machine = SparseKernelClassifier(
-        int(max_basis),
-        kernel=own,
-        basis=ChosenBasis(n_candidates=n_candidates),
-        tol=tol,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        **full.settings,
-    )
-    if target == "scores":
-        scores = full.scores(X, rows, thread_count(n_jobs))
-        problem = Problem(SquaredError(), scores, scores.shape[1])
-        C = _WEAK if C is None else C
-    else:
-        scores, loss, n_classes = None, machine._loss(), len(full.attributes["classes_"])
-        numbers = np.searchsorted(full.attributes["classes_"], before)
-        if len(present := np.unique(before[weights > 0])) < 2:
-            raise ValueError(
-                f"The machine predicts only 1 class, {present.tolist()[0]!r}, for all rows with "
-                "weight, and target='classes' needs 2 or more. Pass more rows, or target='scores'."
-            )
-        problem = Problem(loss, loss.encode(numbers, n_classes), n_classes)
-        C = machine.C if C is None else C
-    grown, on_the_way = _grow(machine, problem, rows, weights, C)
-    machine.__dict__.update(full.attributes, n_features_in_=int(rows.shape[1]))
-    machine.__dict__.update(machine._fitted_attributes(own, [grown]))
-    machine.history_.update(_measured(machine, on_the_way, scores, before, labels, weights))
-    if verbose:
-        accuracy = None if labels is None else np.average(before == labels, weights=weights)
-        print(_summary(machine, full.n_vectors, accuracy))
-    return machine
 
 
-@dataclass(frozen=True)
-class _Full:
-    """A machine that is to be compressed, whoever fitted it.
-
-    Attributes
-    ----------
-    machine : the estimator that has the scores
-    n_vectors : int
-    settings : dict
-        Parameters of a SparseKernelClassifier that would be trained like it.
-    attributes : dict
-        What its result has in common with it: classes, and names of features.
-    """
-
-    machine: Any
-    n_vectors: int
-    settings: dict[str, Any]
-    attributes: dict[str, Any]
-
-    def scores(self, X: Any, rows: Rows, n_threads: int) -> Array:
-        """Return what is to be fitted, of shape (n_rows, n_outputs)."""
-        if isinstance(self.machine, BaseClassifier):
-            scores = self.machine.model_.scores(rows, n_threads, dtype=np.float64)
-            readout = self.machine.readout_
-            # The result has a softmax, and this is what it makes the same probabilities of.
-            rest = readout.link == "one_against_rest" and readout.kind == "multiclass"
-            return np.ascontiguousarray(log_expit(scores) if rest else scores)
-        pairs = copy(self.machine).set_params(decision_function_shape="ovo")
-        margins = np.asarray(pairs.decision_function(X), dtype=np.float64)
-        n_classes = len(self.attributes["classes_"])
-        return margins[:, None] if n_classes == 2 else _smallest_margins(margins, n_classes)
-
-
-def _smallest_margins(margins: Array, n_classes: int) -> Array:
-    """Return the smallest margin of each class in its pairs, which come as (0, 1), (0, 2), ..."""
-    smallest = np.full((len(margins), n_classes), np.inf)
-    for margin, (first, second) in zip(margins.T, combinations(range(n_classes), 2), strict=True):
-        np.minimum(smallest[:, first], margin, out=smallest[:, first])
-        np.minimum(smallest[:, second], -margin, out=smallest[:, second])
-    return smallest
-
-
-def _full_machine(estimator: Any) -> _Full:
-    if not isinstance(estimator, (BaseClassifier, SVC, NuSVC)):
-        steps = getattr(estimator, "steps", None)
-        raise TypeError(
-            "compress takes a fitted kernel machine of widemargin, or an SVC or NuSVC of "
-            f"scikit-learn, got {type(estimator).__name__}."
-            + (" Compress its last step, with X as the steps before make it." if steps else "")
-        )
-    check_is_fitted(estimator)
-    names = ("classes_", "feature_names_in_")
-    attributes = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-    if isinstance(estimator, BaseClassifier):
-        machine: Any = getattr(estimator, "best_estimator_", estimator)
-        model = machine.model_
-        if not isinstance(model, KernelExpansion):
-            raise ValueError(
-                f"{type(estimator).__name__} is linear and has no vectors: there is nothing to "
-                "compress."
-            )
-        if machine.readout_.kind == "multilabel":
-            raise ValueError("compress takes machines of classes, not of labels.")
-        return _Full(machine, model.n_basis, _settings_of(machine), attributes)
-    settings = {name: getattr(estimator, name) for name in ("C", "class_weight")}
-    if isinstance(estimator, NuSVC):
-        del settings["C"]
-    return _Full(estimator, len(estimator.support_), settings, attributes)
-
-
-def _settings_of(machine: Any) -> dict[str, Any]:
-    known = machine.get_params(deep=False)
-    settings = {name: known[name] for name in ("C", "class_weight") if name in known}
-    loss = known.get("loss")
-    if (loss.name if isinstance(loss, Loss) else loss) in CLASS_LOSSES:
-        settings["loss"] = loss
-    return settings
-
-
-def _kernel_for(machine: Any, kernel: Any, gamma: float | str, rows: Rows) -> Kernel:
+def _kernel_for(full: KernelMachine, kernel: Any, gamma: float | str, rows: Rows) -> Kernel:
     """Return the kernel that was asked for, or the machine's own."""
-    own = _own_kernel(machine) if kernel is None else as_kernel(kernel, rows, gamma=gamma)
-    matrix = bool(get_tags(machine).input_tags.pairwise)
+    own = full.kernel if kernel is None else as_kernel(kernel, rows, gamma=gamma)
+    matrix = bool(get_tags(full.machine).input_tags.pairwise)
     if isinstance(own, Precomputed) != matrix:
         raise ValueError(
             "A machine with a precomputed kernel sees rows of a kernel matrix, and no other does. "
@@ -299,26 +294,10 @@ def _kernel_for(machine: Any, kernel: Any, gamma: float | str, rows: Rows) -> Ke
     if isinstance(own, AdaptiveRBF):
         raise ValueError(
             "The vectors of this machine have widths of their own, which other vectors lack. Pass "
-            "kernel='rbf', with or without gamma, to compress it into a plain one."
+            "kernel='rbf', with or without gamma, to compress it into a plain one, or "
+            "basis='learned'."
         )
     return own
-
-
-def _own_kernel(machine: Any) -> Kernel:
-    if isinstance(machine, BaseClassifier):
-        model: Any = machine.model_
-        return model.kernel  # type: ignore[no-any-return]  # of an expansion
-    if callable(machine.kernel):
-        return CustomKernel(machine.kernel)
-    if machine.kernel == "linear":
-        return Linear()
-    if machine.kernel == "precomputed":
-        return Precomputed()
-    if machine.kernel == "poly":
-        return Polynomial(float(machine._gamma), int(machine.degree), float(machine.coef0))
-    if machine.kernel == "rbf":
-        return RBF(float(machine._gamma))
-    return Sigmoid(float(machine._gamma), float(machine.coef0))
 
 
 def _check_parameters(
@@ -327,7 +306,6 @@ def _check_parameters(
     C: Any,
     kernel: Any,
     gamma: Any,
-    n_candidates: Any,
     tol: Any,
     n_jobs: Any,
     verbose: Any,
@@ -341,23 +319,18 @@ def _check_parameters(
     check_gamma(gamma)
     if not isinstance(kernel, str) and gamma != "scale":
         raise ValueError("gamma is the width of a kernel that is given by name: pass kernel='rbf'.")
-    if isinstance(n_candidates, str):
-        check_choice("n_candidates", n_candidates, ("all",), ", or an integer")
-    else:
-        check_integer("n_candidates", n_candidates, least=1)
     check_real("tol", tol, least=0.0)
     check_jobs(n_jobs)
     check_flag("verbose", verbose)
 
 
-def _validate_rows(estimator: Any, X: Any) -> Rows:
-    return canonical_rows(validated_data(estimator, X, reset=False))
-
-
 def _validate_labels(
     rows: Rows, y: Any, sample_weight: Any, classes: Array
-) -> tuple[Array | None, Array]:
-    """Return classes, if any, and weights of the rows."""
+) -> tuple[npt.NDArray[np.intp] | None, Array]:
+    """Return numbers of classes, if any, and weights of the rows.
+
+    A row without a label has the number -1, and one of another class that of no class.
+    """
     weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; there is nothing to fit.")
@@ -366,9 +339,42 @@ def _validate_labels(
     labels = column_or_1d(y)
     if len(labels) != rows.shape[0]:
         raise ValueError(f"X has {rows.shape[0]} rows, and y has {len(labels)}.")
-    if not np.isin(labels, classes).any():
+    known = np.isin(labels, classes)
+    if not known.any():
         raise ValueError(f"y has none of the classes of the machine: {classes!r}.")
-    return labels, weights
+    numbers = np.full(len(labels), len(classes), dtype=np.intp)
+    numbers[known] = np.searchsorted(classes, labels[known])
+    numbers[~known & (labels.astype(object) == _UNLABELLED)] = -1
+    return numbers, weights
+
+
+def _refuse_other_classes(y: Any, labels: Array | None, classes: Array) -> None:
+    if labels is not None and (labels == len(classes)).any():
+        others = np.unique(column_or_1d(y)[labels == len(classes)])
+        raise ValueError(
+            f"y has classes that the teacher does not know: {others.tolist()!r}; it knows "
+            f"{classes.tolist()!r}. Leave these rows out."
+        )
+
+
+def _problem(
+    machine: SparseKernelClassifier,
+    teacher: Teacher,
+    scores: Array | None,
+    told: npt.NDArray[np.intp],
+    weights: Array,
+) -> tuple[Problem, float]:
+    """Return what chosen vectors are fitted to, scores or else classes, and the C for it."""
+    if scores is not None:
+        return Problem(SquaredError(), scores, scores.shape[1]), _WEAK
+    if len(present := np.unique(told[weights > 0])) < 2:
+        raise ValueError(
+            f"The machine predicts only 1 class, {teacher.classes[present].tolist()[0]!r}, for all "
+            "rows with weight, and target='classes' needs 2 or more. Pass more rows, or "
+            "target='scores'."
+        )
+    loss, n_classes = machine._loss(), len(teacher.classes)
+    return Problem(loss, loss.encode(told, n_classes), n_classes), machine.C
 
 
 def _grow(
@@ -409,54 +415,7 @@ def _grow(
     return grown, [*scores, objective.gather(ended.scores)]
 
 
-def _measured(
-    machine: SparseKernelClassifier,
-    on_the_way: list[Array],
-    targets: Array | None,
-    before: Array,
-    labels: Array | None,
-    weights: Array,
-) -> dict[str, Array]:
-    """Return entries of a history, one a size: what the machine kept of the full one."""
-    history: dict[str, list[float]] = {"agreement": []}
-    if targets is not None:
-        history["r2"] = []
-        spread = _spread(targets, weights)
-    if labels is not None:
-        history["accuracy"] = []
-    for scores in on_the_way:
-        if targets is not None:
-            lost = _squares(scores - targets, weights)
-            history["r2"].append(1.0 - lost / spread)
-        gap = scores[:, -1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
-        binary = len(machine.classes_) == 2
-        after = machine.classes_[(gap > 0).astype(np.intp) if binary else scores.argmax(axis=1)]
-        history["agreement"].append(float(np.average(after == before, weights=weights)))
-        if labels is not None:
-            history["accuracy"].append(float(np.average(after == labels, weights=weights)))
-    return {name: np.array(values) for name, values in history.items()}
-
-
-def _spread(targets: Array, weights: Array) -> float:
-    """Return the variance of scores, summed; of scores that are all equal, their squares."""
-    about_mean = _squares(targets - np.average(targets, axis=0, weights=weights), weights)
-    about_zero = _squares(targets, weights)
-    rounding = np.finfo(np.float64).eps * about_zero
-    return max(about_mean if about_mean > rounding else about_zero, np.finfo(np.float64).tiny)
-
-
-def _squares(values: Array, weights: Array) -> float:
-    return float(weights @ np.einsum("ij,ij->i", values, values, dtype=np.float64))
-
-
-def _summary(machine: SparseKernelClassifier, n_vectors: int, accuracy: Any) -> str:
-    last = {name: values[-1] for name, values in machine.history_.items()}
-    text = (
-        f"{n_vectors} vectors -> {machine.n_basis_}: {100 * last['agreement']:.2f} % of the rows "
-        "keep their class"
-    )
-    if "r2" in last:
-        text += f", {100 * last['r2']:.2f} % of the variance of the scores is kept"
-    if accuracy is not None:
-        text += f"\naccuracy {100 * accuracy:.2f} % -> {100 * last['accuracy']:.2f} %"
-    return text
+def _sizes(estimator: Any, full: KernelMachine | None, machine: SparseKernelClassifier) -> str:
+    if full is None:
+        return f"{type(estimator).__name__} -> {machine.n_basis_} vectors"
+    return f"{full.n_vectors} vectors -> {machine.n_basis_}"
