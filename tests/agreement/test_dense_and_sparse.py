@@ -27,6 +27,7 @@ from widemargin import (
     KernelClassifier,
     KernelMIRA,
     KernelPerceptron,
+    LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
     compress,
@@ -118,6 +119,7 @@ def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
     assert sp.issparse(sparse.basis_)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
 @both_dtypes
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
@@ -129,7 +131,8 @@ def test_cubic_values_of_unscaled_rows(name, dtype, coef0):
     assert sparse.objective_ == dense.objective_
 
 
-@pytest.mark.parametrize("solver", ["projection", "adam"])
+@pytest.mark.combinations
+@pytest.mark.parametrize("solver", ["projection", "adam", "auto"])
 @both_dtypes
 def test_learned_bases(solver, dtype):
     X, y = load("wine", dtype=dtype)
@@ -141,13 +144,17 @@ def test_learned_bases(solver, dtype):
 
 @pytest.mark.parametrize("basis", ["shared", "learned"])
 def test_choice_by_cross_validation(basis):
-    X, y = load("iris")
-    search = SparseKernelClassifierCV(basis=basis, cv=2, random_state=0)
+    X, y = load("iris", n_rows=60)
+    basis = LearnedBasis(max_iter=6) if basis == "learned" else basis
+    search = SparseKernelClassifierCV((3, 6), basis=basis, cv=2, random_state=0)
     dense, sparse = fit_both(search, X, y)
     assert sparse.best_params_ == dense.best_params_
+    for name in ("stage", "param_C", "mean_test_score", "mean_test_loss"):
+        assert_array_equal(sparse.cv_results_[name], dense.cv_results_[name])
     assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("estimator", [KernelClassifier, KernelPerceptron, KernelMIRA])
 @both_dtypes
 @every_kernel
@@ -203,6 +210,7 @@ def test_wide_rows_of_few_entries_agree_but_for_rounding(dtype, kernel, loss):
     )
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("settings", [{"kernel": "linear"}, {"kernel": "poly", "degree": 2}])
 def test_vectors_that_are_equally_good_are_chosen_alike(seed, settings):
@@ -226,6 +234,7 @@ def test_the_first_of_near_ties_is_chosen():
     assert_array_equal(choose_jointly(slope, bend, overlap, 3, near_tie=1e-6), [1, 2, 0])
 
 
+@pytest.mark.combinations
 @every_kernel_object
 @both_dtypes
 @pytest.mark.parametrize("n_features", [1, 7, 40, 256])
@@ -288,6 +297,7 @@ def test_large_values_of_single_precision_rows_cost_no_digits(name, settings, fo
     assert_array_equal(single.basis_indices_, double.basis_indices_)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("name", ["wine", "breast_cancer"])
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
 @pytest.mark.parametrize("C", [1.0, 10.0, 1000.0])

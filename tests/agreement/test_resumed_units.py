@@ -34,7 +34,7 @@ SOLVERS = {
     ),
 }
 STAGES = ("stochastic", "projection")
-METRICS = ("none", "diagonal", "full")
+METRICS = ("none", "scaled", "diagonal", "full")
 every_solver = pytest.mark.parametrize("name", SOLVERS)
 every_metric = pytest.mark.parametrize("metric", METRICS)
 both_parts = pytest.mark.parametrize("linear_part", [False, True])
@@ -312,7 +312,8 @@ def test_it_goes_on_however_often_it_is_stopped(three_classes):
             warnings.simplefilter("ignore", ConvergenceWarning)
             estimator.fit(X, y)
         n_fits += 1
-    assert n_fits >= 8  # rounds, some of which are of several trials
+    n_rounds = len(whole.history_["objective"])
+    assert n_fits >= n_rounds >= 5  # some of which are of several trials
     same_fit(estimator, whole, X)
 
 

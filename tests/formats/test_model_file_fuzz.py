@@ -25,7 +25,10 @@ from widemargin.kernels import AdaptiveRBF
 from widemargin.model_files import ModelFileError, load, save
 from widemargin.models import KernelExpansion
 
-N_BYTES, N_VALUES = 10_000, 8_000  # files of either round
+N_BYTES, N_VALUES = 4_000, 3_000  # files of either round, for each seed
+every_seed = pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))]
+)
 
 rng = np.random.RandomState(0)
 ROWS = rng.randn(30, 3)
@@ -105,8 +108,9 @@ def broken_bytes(content, source):
     return bytes(content)
 
 
-def test_changed_bytes_are_noticed(originals, tmp_path):
-    source = random.Random(0)
+@every_seed
+def test_changed_bytes_are_noticed(originals, tmp_path, seed):
+    source = random.Random(seed)
     file = tmp_path / "broken"
     contents = [original[0].read_bytes() for original in originals]
     reasons = []
@@ -272,8 +276,9 @@ def use(loaded):
     repr(loaded)
 
 
-def test_changed_values_are_checked(originals, tmp_path):
-    source = random.Random(1)
+@every_seed
+def test_changed_values_are_checked(originals, tmp_path, seed):
+    source = random.Random(seed)
     file = tmp_path / "broken"
     parts = [parts_of(original[0]) for original in originals]
     reasons = []

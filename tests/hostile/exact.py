@@ -9,11 +9,14 @@ from hostile.kernel_values import dense, kernel_values
 from widemargin.losses import CLASS_LOSSES
 
 
-def rows_weights(problem):
+def rows_weights(problem, machine):
     """Return class numbers, and C times the weights of rows and classes."""
     numbers, weights = problem.data.numbers(), problem.data.sample_weight()
     weights = np.ones(len(numbers)) if weights is None else weights
+    # The C that was given, or the one that the machine says it has chosen.
     cap = problem.option("C") if problem.has("C") else 1.0
+    if cap == "auto":
+        cap = machine.C_
     each = problem.make().class_weight
     if isinstance(each, str):
         sums = np.bincount(numbers, weights, minlength=problem.data.n_classes)
@@ -33,7 +36,7 @@ class Dual:
     """Objectives of a KernelClassifier, from its coefficients and kernel values."""
 
     def __init__(self, problem, machine, rows):
-        self.labels, self.caps = rows_weights(problem)
+        self.labels, self.caps = rows_weights(problem, machine)
         model = machine.model_
         everything = np.arange(len(self.labels)) if problem.is_precomputed else rows
         self.K = kernel_values(model.kernel, rows, everything) + has_constant(problem)
@@ -63,7 +66,7 @@ def _linear_columns(linear, rows, weights):
 
 def sparse_objective(problem, machine, rows):
     """Return the objective of a SparseKernelClassifier, and the sum of its terms without signs."""
-    labels, weights = rows_weights(problem)
+    labels, weights = rows_weights(problem, machine)
     model, n_classes = machine.model_, problem.data.n_classes
     loss = CLASS_LOSSES[problem.option("loss")]()
     values = kernel_values(model.kernel, rows, machine.basis_)

@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
@@ -80,7 +81,7 @@ BAD_DATA = {
 # a parameter: (values, error)
 BAD_PARAMETERS = {
     "max_basis": ([0, -3], ValueError),
-    "C": ([0, -1.0, np.nan, np.inf], ValueError),
+    "C": ([0, -1.0, np.nan, np.inf, "1", "large"], ValueError),
     "gamma": ([0, -0.5, np.nan, np.inf, "wide"], ValueError),
     "loss": (["hinge", 3, None], ValueError),
     "kernel": (["chi2", 3, None], ValueError),
@@ -97,7 +98,7 @@ BAD_PARAMETERS = {
 }
 OF_A_WRONG_TYPE = {
     "max_basis": [2.5, "3", None, True],
-    "C": ["1", None, True],
+    "C": [None, True],
     "gamma": [None, [1.0]],
     "degree": [2.5],
     "coef0": ["0"],
@@ -121,6 +122,7 @@ BAD_SETTINGS = {
         "solver": (["sgd", None], []),
         "max_iter": ([0, "some"], [2.5, None]),
         "early_stopping": ([], [1, "yes", None]),
+        "linear_part": (["yes"], [1, None]),
         "validation_fraction": ([0.0, 1.0, -0.1, np.nan], ["0.1", None]),
         "n_iter_no_change": ([0], [2.5, None]),
         "gradient_tol": ([0, -1e-3, np.nan], ["0", None]),
@@ -318,3 +320,9 @@ def test_more_features_than_32_bits_can_number():
     )
     assert run.returncode == 0, run.stderr
     assert "features" in run.stdout
+
+
+def test_class_weight_where_scikit_learn_does_not_look_at_parameters():
+    unlooked = sklearn.config_context(skip_parameter_validation=True)
+    with unlooked, pytest.raises(ValueError, match="class_weight must be 'balanced', a dict"):
+        unfitted(class_weight="even").fit(X, y)

@@ -80,7 +80,7 @@ def test_probabilities_weigh_the_loss_of_each_class(n_classes):
     # Of two classes the machine has the difference of two scores, which are opposite.
     halves = 2 if n_classes == 2 else 1
     size = np.sum(small.dual_coef_**2) + np.sum(small.intercept_**2)
-    assert small.objective_ == pytest.approx(0.5 * size / halves + small.C * loss, rel=1e-4)
+    assert small.objective_ == pytest.approx(0.5 * size / halves + small.C_ * loss, rel=1e-4)
 
 
 @pytest.mark.parametrize("target", ["scores", "classes"])

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import seconds_to_stop
+from conftest import overlapping_classes, seconds_to_stop
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -26,12 +26,15 @@ from widemargin.losses import CLASS_LOSSES
 from widemargin.solvers.units import problem as unit_problem
 from widemargin.solvers.units import projection
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
+from widemargin.solvers.units.projection import VariableProjection
 from widemargin.solvers.units.start import cluster_by_class
 from widemargin.solvers.units.values import Units
-from widemargin.sparse_kernel import learned
-from widemargin.sparse_kernel.learned import _without_twins, dense_rows, metric_for, metric_of
+from widemargin.sparse_kernel import effort
+from widemargin.sparse_kernel.effort import metric_for, metric_of
+from widemargin.sparse_kernel.learned import _without_twins
+from widemargin.sparse_kernel.learning_rows import dense_rows
 
-METRICS = ("none", "diagonal", "full")
+METRICS = ("none", "scaled", "diagonal", "full")
 SOLVERS = ("projection", "adam", "auto")
 every_metric = pytest.mark.parametrize("metric", METRICS)
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
@@ -44,6 +47,12 @@ def no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
+
+
+@pytest.fixture
+def nothing_held_out(monkeypatch):
+    """Rows count as too few to hold some out, so that none say how far to go."""
+    monkeypatch.setattr("widemargin.sparse_kernel.learned._LEAST_ROWS", 10**9)
 
 
 def machine(max_basis=6, **parameters):
@@ -67,7 +76,8 @@ def test_what_a_fit_leaves(metric, three_classes):
         assert isinstance(kernel, RBF)
     else:
         assert isinstance(kernel, AdaptiveRBF)
-        assert kernel.metric.shape == ((4,) if metric == "diagonal" else (4, 4))
+        assert kernel.metric.shape == ((4, 4) if metric == "full" else (4,))
+        assert metric_of(kernel) == metric
     assert fitted.n_iter_ > 0
     assert set(fitted.history_) == {"n_basis", "objective", "seconds", "gradient"}
     assert len({len(values) for values in fitted.history_.values()}) == 1
@@ -96,18 +106,35 @@ def test_the_objective_falls(metric, loss, three_classes):
         (799, 20, "diagonal"),
         (400, 20, "diagonal"),
         (399, 20, "none"),
-        (10**6, 21, "diagonal"),
+        (10**4, 21, "diagonal"),
         (420, 21, "diagonal"),
         (419, 21, "none"),
         (4000, 200, "diagonal"),
         (3999, 200, "none"),
-        (10**6, 201, "none"),
+        (10**4, 201, "none"),
     ],
 )
-def test_auto_takes_the_metric_that_there_are_rows_for(n_rows, n_features, metric):
-    assert metric_for(LearnedBasis(), n_rows, n_features) == metric
+def test_auto_takes_the_metric_that_there_are_rows_for(n_rows, n_features, metric, rng):
+    rows = rng.rand(n_rows, n_features)
+    assert metric_for(LearnedBasis(), rows) == metric
     for asked in METRICS:
-        assert metric_for(LearnedBasis(metric=asked), n_rows, n_features) == asked
+        assert metric_for(LearnedBasis(metric=asked), rows) == asked
+    if n_features > 1:  # features of units of their own are divided by their spread
+        of_unlike_units = rows * 10.0 ** np.arange(-2, 3)[np.arange(n_features) % 5]
+        expected = "scaled" if metric == "none" else metric
+        assert metric_for(LearnedBasis(), of_unlike_units) == expected
+
+
+def test_features_that_are_nearly_always_the_same_do_not_tell_units_apart(rng):
+    """Those at the edge of an image, say."""
+    rows = rng.rand(100, 50)
+    rows[:, :20] = 0.0
+    assert metric_for(LearnedBasis(), rows) == "none"
+    rows[:, 20:30] *= 0.01
+    assert metric_for(LearnedBasis(), rows) == "none"
+    rows[:, 30:40] *= 0.01
+    assert metric_for(LearnedBasis(), rows) == "scaled"
+    assert metric_for(LearnedBasis(), np.ones((5, 50))) == "none"
 
 
 def test_auto_is_full_then_diagonal_then_none(rng):
@@ -146,37 +173,56 @@ def test_no_intercept(three_classes):
 
 
 @every_solver
-def test_moves_ends_it(solver, three_classes):
-    fitted = machine(moves=3, tol=0, solver=solver).fit(*three_classes)
+@pytest.mark.parametrize("C", [10.0, "auto"])
+def test_moves_ends_it(solver, C, three_classes, request):
+    if solver == "auto":  # of which rows that are held out may ask for less
+        n_rounds = len(machine(moves=3, tol=0, C=C).fit(*three_classes).history_["objective"])
+        assert 1 <= n_rounds <= 3
+        request.getfixturevalue("nothing_held_out")
+    fitted = machine(moves=3, tol=0, solver=solver, C=C).fit(*three_classes)
     assert fitted.stop_reason_ == "max_iter"
     assert len(fitted.history_["objective"]) == 3
-    assert machine(moves=1, solver=solver).fit(*three_classes).stop_reason_ == "max_iter"
+
+
+@every_solver
+@pytest.mark.parametrize("n_rows", [60, 3200])
+def test_a_single_round(solver, n_rows, three_classes):
+    """Which has no cycle that rows could judge: none is held out."""
+    X, y = three_classes if n_rows == 60 else overlapping_classes(n_rows, 3)
+    fitted = machine(moves=1, solver=solver).fit(X, y)
+    assert fitted.stop_reason_ == "max_iter"
+    assert len(fitted.history_["objective"]) == 1
+    assert fitted.C_ == 10.0
+    assert "held_out_loss" not in fitted.history_
+    same = machine(moves=1, solver=solver, C=10.0).fit(X, y)
+    assert_array_equal(fitted.decision_function(X), same.decision_function(X))
 
 
 @pytest.mark.parametrize("tol", [0.1, 0.01])
 def test_tol_ends_it_and_0_does_not(tol, three_classes):
     X, y = three_classes
-    short = machine(moves=200, tol=tol, solver="projection").fit(X, y)
+    short = machine(moves=200, tol=tol, solver="projection", C=10.0).fit(X, y)
     assert short.stop_reason_ == "tol"
     # Several moves are looked at together: one that brings little may come before one that brings
     # much.
     objective, apart = short.history_["objective"], projection._WINDOW
     brought = (objective[:-apart] - objective[apart:]) / objective[apart:]
-    brought = brought[projection._FIRST_MOVES - apart - 1 :]
-    least = learned._WINDOW_TOL * tol
+    brought = brought[VariableProjection.first_moves - apart - 1 :]
+    least = effort._WINDOW_TOL * tol
     assert (brought[:-1] >= least).all()
     assert brought[-1] < least
-    long = machine(moves=200, tol=0, solver="projection").fit(X, y)
+    long = machine(moves=200, tol=0, solver="projection", C=10.0).fit(X, y)
     assert len(long.history_["objective"]) > 2 * len(objective)
     assert long.objective_ < short.objective_
 
 
+@pytest.mark.usefixtures("nothing_held_out")
 def test_tol_ends_it_after_stochastic_steps(three_classes):
     X, y = three_classes
     ended = machine(moves="auto", tol=0.1).fit(X, y)
     assert ended.stop_reason_ == "tol"
-    n_moves = len(ended.history_["objective"])
-    assert 30 < n_moves < 1000  # at least a cycle, and projection after it
+    # At least a cycle, of three rounds of ten epochs each, and projection after it.
+    assert 3 + VariableProjection.first_moves < len(ended.history_["objective"]) < 1000
 
 
 def test_a_small_weight_of_the_loss_stops_nothing(three_classes):
@@ -286,7 +332,7 @@ def test_a_scale_whose_square_is_no_number(scale, three_classes):
         machine(metric="none").fit(scale * X, y)
 
 
-@pytest.mark.parametrize("metric", ["diagonal", "full"])
+@pytest.mark.parametrize("metric", ["scaled", "diagonal", "full"])
 def test_scales_of_single_features_change_nothing(metric, three_classes):
     X, y = three_classes
     usual = machine(metric=metric).fit(X, y)
@@ -388,8 +434,8 @@ def test_a_class_of_one_row(two_classes):
 def test_constant_features(metric, three_classes):
     X, y = three_classes
     wider = np.hstack([X, np.full((60, 1), 0.1), np.zeros((60, 1)), np.full((60, 1), 1e9)])
-    fitted = machine(metric=metric).fit(wider, y)
-    assert fitted.objective_ == pytest.approx(machine(metric=metric).fit(X, y).objective_, rel=0.2)
+    plain, fitted = (machine(metric=metric, C=10.0).fit(rows, y) for rows in (X, wider))
+    assert fitted.objective_ == pytest.approx(plain.objective_, rel=0.05)
     assert np.isfinite(fitted.decision_function(wider)).all()
 
 
@@ -539,7 +585,7 @@ def test_warm_start_keeps_the_metric_that_it_begins_with(first, then, rng):
     grown = machine(4, warm_start=True).fit(X[:first], y[:first])
     metric = metric_of(grown.model_.kernel)
     assert metric == ("full" if first == 120 else "none")
-    assert metric_for(LearnedBasis(), then, 6) != metric
+    assert metric_for(LearnedBasis(), X[:then]) != metric
     grown.set_params(max_basis=6).fit(X[:then], y[:then])
     assert metric_of(grown.model_.kernel) == metric
     assert grown.n_basis_ == 6
@@ -634,6 +680,7 @@ def test_narrow_units_far_out_stay():
     assert _without_twins(state, slice(0, 8)) is state
 
 
+@pytest.mark.usefixtures("nothing_held_out")
 def test_merged_units_are_solved_for_again(three_classes, monkeypatch):
     X, y = three_classes
     monkeypatch.setattr("widemargin.sparse_kernel.learned._MEETING", 2.0)
@@ -699,6 +746,7 @@ def test_callbacks_are_told_every_move(settings, three_classes):
 @needs_callbacks
 @every_solver
 @pytest.mark.parametrize("n_rounds", [3, 5, 7])
+@pytest.mark.usefixtures("nothing_held_out")
 def test_a_callback_stops_it(solver, n_rounds, three_classes):
     X, y = three_classes
     recorder = Recorder(stop_after=n_rounds)
@@ -735,16 +783,15 @@ def test_an_interrupt_leaves_the_estimator_as_it_was(warm_start, three_classes):
 @needs_callbacks
 def test_an_interrupt_offers_the_last_good_state(three_classes, tmp_path):
     X, y = three_classes
-    new = machine(4, moves=9, solver="projection").set_callbacks(
-        Recorder(error=KeyboardInterrupt())
-    )
+    settings = {"solver": "projection", "C": 10.0}
+    new = machine(4, moves=9, **settings).set_callbacks(Recorder(error=KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         new.fit(X, y)
     with pytest.raises(NotFittedError):
         new.predict(X)
     last_good = new.history_["last_good"]
     assert len(new.history_["objective"]) == len(last_good.history_["objective"]) == 2
-    two_moves = machine(4, moves=2, solver="projection").fit(X, y)
+    two_moves = machine(4, moves=2, **settings).fit(X, y)
     assert_allclose(last_good.decision_function(X), two_moves.decision_function(X), atol=1e-2)
     # One that was fitted stays as it was, and can be saved.
     fitted = machine(4).fit(X, y)
@@ -763,8 +810,8 @@ def test_an_interrupt_offers_the_last_good_state(three_classes, tmp_path):
 @pytest.mark.parametrize("moves", [5, "auto"])
 def test_callbacks_are_told_how_many_rounds_there_may_be(solver, moves, rng, monkeypatch):
     """Of rows that count: the others make epochs no longer, and cycles no shorter."""
-    for name, value in {"_EPOCHS": 7, "_MOVES": 5, "_FIRST_EPOCHS": (2, 3), "_CYCLES": 2}.items():
-        monkeypatch.setattr(f"widemargin.sparse_kernel.learned.{name}", value)
+    for name, value in {"_EPOCHS": 7, "_MOVES": 5, "_FIRST_EPOCHS": (2, 30), "_CYCLES": 2}.items():
+        monkeypatch.setattr(effort, name, value)
     most = []
 
     class Listener(Recorder):
@@ -779,7 +826,7 @@ def test_callbacks_are_told_how_many_rounds_there_may_be(solver, moves, rng, mon
     learner = machine(12, solver=solver, moves=moves, tol=0, max_iter=1000)
     fitted = learner.set_callbacks(recorder).fit(X, y, weights)
     assert recorder.begun == len(fitted.history_["objective"]) <= most[0]
-    # Of the first cycle, three epochs, and twice as many of the second.
+    # Of the first cycle, three rounds of ten epochs each, and twice as many of the second.
     by_itself = {"adam": 7, "projection": 5, "auto": 3 + 6 + 5}
     assert most == [moves if moves == 5 else by_itself[solver]]
 
@@ -813,6 +860,7 @@ def no_numbers_from_the_fifth(monkeypatch, solver):
 
 @pytest.mark.parametrize("early_stopping", [False, True])
 @every_solver
+@pytest.mark.usefixtures("nothing_held_out")
 def test_a_gradient_that_is_no_number_ends_at_the_last_good_state(
     solver, early_stopping, three_classes, monkeypatch, tmp_path
 ):

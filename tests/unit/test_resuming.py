@@ -58,5 +58,6 @@ def test_a_state_is_recalled_for_the_same_data_and_parameters():
     assert recall(machine, X + 1, None) is None
     assert recall(machine.set_params(max_seconds=3.0, n_jobs=2, verbose=1), X, None) is not None
     assert recall(machine.set_params(C=3.0), X, None) is None
-    assert recall(machine.set_params(C=10.0), X, None) is not None
+    assert recall(machine.set_params(C=10.0), X, None) is None
+    assert recall(machine.set_params(C="auto"), X, None) is not None
     assert recall(machine.set_params(warm_start=False), X, None) is None

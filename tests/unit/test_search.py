@@ -1,4 +1,4 @@
-"""How settings are searched for: going uphill, and the rule of one standard error."""
+"""How settings are searched for: all of a few, uphill, and the rule of one standard error."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from widemargin.sparse_kernel.choices import (
     MOST_SCREENS,
+    Outcome,
     climb,
     fewest_within_one_standard_error,
     survey,
@@ -14,17 +15,28 @@ from widemargin.sparse_kernel.choices import (
 
 class TestOneStandardError:
     def test_the_fewest_that_are_as_good(self):
-        scores = np.array([[0.5, 0.6, 0.7], [0.856, 0.896, 0.936], [0.86, 0.9, 0.94]])
+        scores = np.array([[0.5, 0.6, 0.7], [0.858, 0.898, 0.938], [0.86, 0.9, 0.94]])
         # Of the best: mean 0.9, standard error 0.04 / sqrt(3) = 0.023.
         assert fewest_within_one_standard_error([5, 10, 20], scores) == 1
 
-    def test_never_more_than_half_a_point_is_given_away(self):
-        scores = np.array([[0.5, 0.6, 0.7], [0.854, 0.894, 0.934], [0.86, 0.9, 0.94]])
+    def test_never_more_than_a_quarter_of_a_point_is_given_away(self):
+        scores = np.array([[0.5, 0.6, 0.7], [0.857, 0.897, 0.937], [0.86, 0.9, 0.94]])
         assert fewest_within_one_standard_error([5, 10, 20], scores) == 2
 
+    @pytest.mark.parametrize(("given_away", "expected"), [(0.0008, 0), (0.0012, 1)])
+    def test_nor_more_than_a_tenth_of_the_error(self, given_away, expected):
+        best = np.array([0.98, 0.99, 1.0])  # an error of 0.01, a standard error of 0.006
+        scores = np.array([best - given_away, best])
+        assert fewest_within_one_standard_error([5, 10], scores) == expected
+
+    def test_scores_beyond_those_of_accuracies(self):
+        # Nothing is lacking of 1, and nothing is given away; of losses that is no limit.
+        assert fewest_within_one_standard_error([5, 10], np.array([[3.0, 4.0], [3.001, 4.0]])) == 1
+        assert fewest_within_one_standard_error([5, 10], np.array([[-3.003, -4], [-3, -4]])) == 0
+
     def test_a_linear_model_is_the_floor(self):
-        scores = np.array([[0.856, 0.896, 0.936], [0.86, 0.9, 0.94]])
-        assert fewest_within_one_standard_error([5, 10], scores, floor=0.898) == 1
+        scores = np.array([[0.858, 0.898, 0.938], [0.86, 0.9, 0.94]])
+        assert fewest_within_one_standard_error([5, 10], scores, floor=0.899) == 1
         assert fewest_within_one_standard_error([5, 10], scores, floor=0.89) == 0
         # Where none is as good, the best is.
         assert fewest_within_one_standard_error([5, 10], scores, floor=0.99) == 1
@@ -45,7 +57,7 @@ class TestOneStandardError:
         assert fewest_within_one_standard_error([5, 10], scores) == 0
 
     def test_the_better_of_equal_sizes(self):
-        scores = np.array([[0.8, 1.0], [0.85, 1.0], [0.86, 1.0]])
+        scores = np.array([[0.8, 1.0], [0.857, 1.0], [0.86, 1.0]])
         assert fewest_within_one_standard_error([5, 5, 10], scores) == 1
 
 
@@ -133,49 +145,127 @@ class TestClimb:
 
 
 class TestSurvey:
-    """Scores of metrics and C, as a table says them."""
+    """Scores and losses of metrics, C, widths and linear parts, as functions say them."""
 
     @staticmethod
-    def judged(score, stop_after=np.inf):
+    def judged(score=lambda choice: 0.0, loss=lambda choice: 1.0, stop_after=np.inf):
         seen = []
 
         def judge(choices):
             if len(seen) >= stop_after:
                 return {}
             seen.append(choices)
-            return {choice: np.array([score(choice[0], np.log10(choice[1]))]) for choice in choices}
+            return {
+                choice: Outcome(np.atleast_1d(score(choice)), np.atleast_1d(loss(choice)))
+                for choice in choices
+            }
 
         return judge, seen
 
-    @pytest.mark.parametrize("power", [-3.0, -2.0, -1.0, -0.5, 0.0, 1.5, 2.0, 3.0, 4.0])
-    @pytest.mark.parametrize("metric", ["none", "diagonal"])
-    def test_finds_the_best(self, metric, power):
-        judge, seen = self.judged(lambda name, at: (name == metric) - abs(at - power))
-        again, seen_again = self.judged(None)
-        assert_allclose(survey(judge, again, ["none", "diagonal"], None, None)[1], 10**power)
-        assert survey(judge, again, ["none", "diagonal"], None, None)[0] == metric
-        assert not seen_again
-        assert len(seen[0]) == 8
+    @staticmethod
+    def nan_free(choices):
+        """Return choices that can be compared: None stands for a C that machines choose."""
+        return [(metric, None if np.isnan(C) else C, *rest) for metric, C, *rest in choices]
 
-    def test_metrics_that_are_close_are_judged_again(self):
-        judge, _ = self.judged(lambda name, at: 0.9 + 0.005 * (name == "none") - 0.1 * abs(at))
-        again, seen = self.judged(lambda name, at: 0.9 + 0.005 * (name == "full"))
-        assert survey(judge, again, ["none", "diagonal", "full"], None, None)[:2] == ("full", 1.0)
-        assert seen == [[("none", 1.0, 1.0), ("diagonal", 1.0, 1.0), ("full", 1.0, 1.0)]]
+    @pytest.mark.parametrize("linear", [False, True])
+    @pytest.mark.parametrize("width", [1.0, 1 / 8])
+    @pytest.mark.parametrize("metric", ["none", "diagonal", "full"])
+    def test_finds_the_best(self, metric, width, linear):
+        def score(choice):
+            right = (choice[0] == metric, choice[2] == width, choice[3] == linear)
+            return 0.1 * sum(right)
+
+        judge, seen = self.judged(score)
+        again, seen_again = self.judged()
+        metrics = ["none", "diagonal", "full"]
+        best = survey(judge, again, metrics, None, None, [False, True])
+        assert best[::2] == (metric, width)
+        assert best[3] == linear
+        assert np.isnan(best[1])
+        assert not seen_again  # no other metric is close
+        first, *further = [self.nan_free(choices) for choices in seen]
+        assert first == [(each, None, 1.0, False) for each in metrics]
+        assert further == [[(metric, None, 1 / 8, False)], [(metric, None, width, True)]]
+        assert len(seen) < MOST_SCREENS
+
+    def test_another_metric_that_is_close_is_judged_again(self):
+        scores = {"none": 0.905, "diagonal": 0.89, "full": 0.9}
+        judge, _ = self.judged(lambda choice: scores[choice[0]])
+        again, seen = self.judged(lambda choice: float(choice[0] == "full"))
+        assert survey(judge, again, list(scores), [1.0], [1.0]) == ("full", 1.0, 1.0, False)
+        assert seen == [[("none", 1.0, 1.0, False), ("full", 1.0, 1.0, False)]]
+        # One that is worse by a point is not close, nor is anything without more to judge by.
+        scores["full"] = 0.89
+        assert survey(judge, again, list(scores), [1.0], [1.0])[0] == "none"
+        assert len(seen) == 1
+        scores["full"] = 0.9
+        assert survey(judge, None, list(scores), [1.0], [1.0])[0] == "none"
+
+    def test_the_other_metric_has_the_settings_that_it_was_best_with(self):
+        judge, _ = self.judged(lambda choice: 0.9 + 0.002 * (choice[0] == "none") * choice[1])
+        again, seen = self.judged(lambda choice: float(choice[0] == "full"))
+        assert survey(judge, again, ["none", "full"], [1.0, 3.0], [1.0])[:2] == ("full", 1.0)
+        assert seen == [[("none", 3.0, 1.0, False), ("full", 1.0, 1.0, False)]]
+
+    def test_of_scores_that_chance_sets_apart_the_least_loss_decides(self):
+        noise = 0.02 * np.array([-1.0, 1.0])
+        losses = {"none": 1.0, "diagonal": 0.9, "full": 0.95}
+
+        def score(choice):
+            return 0.9 + (choice[0] == "full") * (0.01 + noise)
+
+        judge, _ = self.judged(score, lambda choice: np.full(2, losses[choice[0]]))
+        assert survey(judge, None, list(losses), [1.0], [1.0])[0] == "diagonal"
+        noise[:] = 0.0  # no longer chance
+        assert survey(judge, None, list(losses), [1.0], [1.0])[0] == "full"
+
+    @pytest.mark.parametrize(("lead", "expected"), [(0.002, "none"), (0.004, "full")])
+    def test_a_lead_that_may_be_chance_in_any_case(self, lead, expected):
+        """All splits agree on it, and there may be one alone."""
+        losses = {"none": 0.9, "full": 1.0}
+        judge, _ = self.judged(
+            lambda choice: 0.9 + lead * (choice[0] == "full"), lambda choice: losses[choice[0]]
+        )
+        assert survey(judge, None, list(losses), [1.0], [1.0])[0] == expected
+
+    def test_of_losses_that_are_about_the_same_the_simplest_metric(self):
+        losses = {"none": 1.01, "diagonal": 1.0, "full": 1.03}
+        judge, _ = self.judged(loss=lambda choice: losses[choice[0]])
+        assert survey(judge, None, list(losses), [1.0], [1.0])[0] == "none"
+        losses["none"] = 1.03
+        assert survey(judge, None, list(losses), [1.0], [1.0])[0] == "diagonal"
+
+    def test_without_losses_the_first_of_equal_scores(self):
+        judge, _ = self.judged(loss=lambda choice: np.nan)
+        assert survey(judge, None, ["none", "full"], [1.0, 3.0], [1.0])[:2] == ("none", 1.0)
+        judge, _ = self.judged(loss=lambda choice: np.inf)
+        assert survey(judge, None, ["none", "full"], [1.0, 3.0], [1.0])[:2] == ("none", 1.0)
 
     def test_all_that_is_given_is_tried_and_nothing_else(self):
-        judge, seen = self.judged(lambda name, at: at)
+        judge, seen = self.judged(lambda choice: choice[1])
         assert survey(judge, judge, ["none"], [1.0, 3.0], [0.5, 2.0])[:2] == ("none", 3.0)
         assert len(seen) == 1
         assert len(seen[0]) == 4
+        assert survey(judge, judge, ["none"], [1.0], [2.0], [True]) == ("none", 1.0, 2.0, True)
+        assert len(seen) == 1
 
     def test_a_single_choice_is_not_judged(self):
-        judge, seen = self.judged(None)
-        assert survey(judge, judge, ["full"], [3.0], [5.0]) == ("full", 3.0, 5.0)
+        judge, seen = self.judged()
+        assert survey(judge, judge, ["full"], [3.0], [5.0]) == ("full", 3.0, 5.0, False)
+        metric, C, *_ = survey(judge, judge, ["full"], None, [5.0])
+        assert metric == "full"
+        assert np.isnan(C)
         assert not seen
 
     def test_an_end_before_the_end_leaves_the_best_so_far(self):
-        judge, _ = self.judged(lambda name, at: at, stop_after=1)
-        assert survey(judge, judge, ["none"], None, None) == ("none", 100.0, 1.0)
-        judge, _ = self.judged(lambda name, at: at, stop_after=0)
-        assert survey(judge, judge, ["none"], None, None) == ("none", 0.1, 1.0)
+        def score(choice):
+            return choice[1] + (choice[2] < 1)
+
+        judge, _ = self.judged(score, stop_after=1)
+        assert survey(judge, judge, ["none"], [1.0, 3.0], None)[1:3] == (3.0, 1.0)
+        judge, _ = self.judged(score, stop_after=2)
+        again, _ = self.judged(stop_after=0)
+        best = survey(judge, again, ["none", "full"], [1.0, 3.0], None, [False, True])
+        assert best == ("none", 3.0, 1 / 8, False)
+        judge, _ = self.judged(score, stop_after=0)
+        assert survey(judge, judge, ["none"], [2.0], None) == ("none", 2.0, 1.0, False)

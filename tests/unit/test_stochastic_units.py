@@ -19,8 +19,14 @@ from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import WorkingRows
 
-METRICS = ("none", "diagonal", "full")
+METRICS = ("none", "scaled", "diagonal", "full")
 every_metric = pytest.mark.parametrize("metric", METRICS)
+
+
+@pytest.fixture
+def nothing_held_out(monkeypatch):
+    """Rows count as too few to hold some out, so that none say how far to go."""
+    monkeypatch.setattr("widemargin.sparse_kernel.learned._LEAST_ROWS", 10**9)
 
 
 def machine(**parameters):
@@ -140,6 +146,23 @@ def test_cycles_are_each_twice_as_long(first_cycle, max_iter, ends):
     for n_rounds in range(max_iter):
         number = np.searchsorted(ends, n_rounds, side="right")
         assert solver._cycle(n_rounds) == (begins[number], ends[number])
+    for n_rounds in range(max_iter + 1):
+        assert solver.cycles_in(n_rounds) == np.searchsorted(ends, n_rounds, side="right")
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_round_may_be_several_epochs(at_once):
+    """Each of them sees every row once, in an order of its own."""
+    solver = StochasticUnits(max_iter=6, batch_size=20, epochs_a_round=at_once, seed=4)
+    alone = replace(solver, epochs_a_round=1)
+    for n_rounds in range(2):
+        batches = solver._batches(65, n_rounds)
+        assert len(batches) == 3 * at_once
+        for epoch in range(at_once):
+            mine = batches[3 * epoch : 3 * epoch + 3]
+            assert_array_equal(np.sort(np.concatenate(mine)), np.arange(65))
+            same = alone._batches(65, n_rounds * at_once + epoch)
+            assert all(map(np.array_equal, mine, same))
 
 
 @pytest.mark.parametrize("first_cycle", [None, 2])
@@ -370,6 +393,7 @@ def spirals(n_rows, seed):
 
 
 @pytest.mark.parametrize("data", [checkerboard, spirals])
+@pytest.mark.usefixtures("nothing_held_out")
 def test_two_stages_end_no_higher_than_projection_alone(data):
     """On the same number of rounds, of which half are cheap.
 
@@ -389,6 +413,7 @@ def test_two_stages_end_no_higher_than_projection_alone(data):
     assert np.mean(objectives["auto"]) <= 1.02 * np.mean(objectives["projection"])
 
 
+@pytest.mark.usefixtures("nothing_held_out")
 def test_by_itself_it_is_stochastic_first_and_projection_then(digits):
     fitted = machine(solver="auto", moves=20, metric="diagonal").fit(*digits)
     gradient = fitted.history_["gradient"]
@@ -400,6 +425,7 @@ def test_by_itself_it_is_stochastic_first_and_projection_then(digits):
 
 
 @pytest.mark.parametrize("moves", [1, 2, 7])
+@pytest.mark.usefixtures("nothing_held_out")
 def test_half_of_few_rounds_are_epochs(three_classes, moves):
     fitted = machine(solver="auto", moves=moves, tol=0, max_basis=4).fit(*three_classes)
     assert fitted.stop_reason_ == "max_iter"

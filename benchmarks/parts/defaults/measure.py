@@ -10,19 +10,31 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.data import Dataset
-from benchmarks.parts.defaults.targets import BESIDE_OTHERS, PLAIN, SEARCH
+from benchmarks.parts.defaults.targets import (
+    BESIDE_OTHERS,
+    GROWING,
+    N_SPLITS,
+    PLAIN,
+    SEARCH,
+    SIZES,
+    SPLIT_SET,
+)
 from benchmarks.settings import Settings
 from benchmarks.trials import say
 from widemargin import SparseKernelClassifier, SparseKernelClassifierCV
 
-DATASETS = tuple(dict.fromkeys([name for name, _ in PLAIN] + [*SEARCH, *BESIDE_OTHERS]))
+DATASETS = tuple(
+    dict.fromkeys([name for name, _ in PLAIN] + [*SEARCH, *BESIDE_OTHERS, SPLIT_SET, *GROWING])
+)
 _MOST_TEST_ROWS = 50_000
 _MOST_ROWS_OF_SVC = 30_000  # it takes hours beyond
 
@@ -47,11 +59,14 @@ class Found:
     plain: dict[tuple[str, int], Judged]
     searched: dict[str, Judged]
     others: dict[str, dict[str, float]]
+    splits: dict[str, list[float]]  # by who: accuracy on each split
+    growing: dict[str, dict[int, Judged]]
 
 
 def measure(settings: Settings, wanted: list[str]) -> Found:
     """Fit everything as it comes."""
-    plain, searched, others = {}, {}, {}
+    plain, searched, others, growing = {}, {}, {}, {}
+    splits: dict[str, list[float]] = {}
     for name in [each for each in DATASETS if each in wanted]:
         data = settings.load(name).with_rows(None, _MOST_TEST_ROWS)
         for size in [size for dataset, size in PLAIN if dataset == name]:
@@ -71,7 +86,39 @@ def measure(settings: Settings, wanted: list[str]) -> Found:
                 who: _accuracy(machine, data)
                 for who, machine in _others(len(data.y), settings.seeds[0]).items()
             }
-    return Found(plain, searched, others)
+        if name == SPLIT_SET:
+            splits = _by_splits(data, settings)
+        if name in GROWING:
+            sizes = settings.amount(SIZES, quick=(5, 10))
+            growing[name] = {
+                size: _judge(data, settings, lambda seed: _learned(size, seed))  # noqa: B023
+                for size in sizes
+                if size <= len(data.y) // 2
+            }
+    return Found(plain, searched, others, splits, growing)
+
+
+def _by_splits(data: Dataset, settings: Settings) -> dict[str, list[float]]:
+    """Return the accuracy of each on random splits of all rows, seven tenths to learn from."""
+    X, y = np.concatenate([data.X, data.X_test]), np.concatenate([data.y, data.y_test])
+    found: dict[str, list[float]] = {}
+    for seed in range(settings.amount(N_SPLITS, quick=1)):
+        say(f"Split {seed} of {data.name}")
+        X_train, X_test, y_train, y_test = train_test_split(
+            X, y, test_size=0.3, stratify=y, random_state=seed
+        )
+        part = Dataset(data.name, X_train, y_train, X_test, y_test)
+        machines = _others(len(y_train), seed) | {
+            "Nystroem": make_pipeline(
+                StandardScaler(),
+                Nystroem(random_state=seed, n_components=min(100, len(y_train))),
+                LinearSVC(random_state=seed),
+            ),
+            "search": _search(settings, 0),
+        }
+        for who, machine in machines.items():
+            found.setdefault(who, []).append(_accuracy(machine, part))
+    return found
 
 
 def _learned(size: int, seed: int) -> SparseKernelClassifier:
@@ -103,6 +150,7 @@ def _accuracy(machine: Any, data: Dataset) -> float:
     numbers = {label: number for number, label in enumerate(np.unique(data.y))}
     labels = [np.array([numbers[each] for each in y]) for y in (data.y, data.y_test)]
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         predicted = machine.fit(data.X, labels[0]).predict(data.X_test)
     return 100.0 * float(np.mean(np.ravel(predicted) == labels[1]))

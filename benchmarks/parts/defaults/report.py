@@ -9,7 +9,15 @@ import numpy as np
 from benchmarks.markdown import table
 from benchmarks.part import Row
 from benchmarks.parts.defaults.measure import Found, Judged
-from benchmarks.parts.defaults.targets import LEAST_LEAD, MEAN_LEAD, PLAIN, SEARCH
+from benchmarks.parts.defaults.targets import (
+    LEAST_LEAD,
+    MEAN_LEAD,
+    MORE_VECTORS,
+    PLAIN,
+    SEARCH,
+    SEARCH_SECONDS,
+    SPLIT_LEAD,
+)
 
 
 def target_rows(found: Found) -> Iterator[Row]:
@@ -17,6 +25,20 @@ def target_rows(found: Found) -> Iterator[Row]:
         yield PLAIN[which], judged.mean, _listed(judged)
     for name in [name for name in SEARCH if name in found.searched]:
         yield SEARCH[name], found.searched[name].mean, _listed(found.searched[name])
+    for name in [name for name in SEARCH_SECONDS if name in found.searched]:
+        seconds = found.searched[name].seconds
+        listed = ", ".join(f"{each:.1f}" for each in seconds)
+        yield SEARCH_SECONDS[name], float(np.median(seconds)), listed
+    if found.splits:
+        means = {who: float(np.mean(scores)) for who, scores in found.splits.items()}
+        ours = means.pop("search")
+        best = max(means, key=lambda who: means[who])
+        yield SPLIT_LEAD, ours - means[best], f"{ours:.2f} against {means[best]:.2f} ({best})"
+    for name, by_size in found.growing.items():
+        *smaller, last = (judged.mean for judged in by_size.values())
+        if smaller:
+            listed = ", ".join(f"{size}: {judged.mean:.2f}" for size, judged in by_size.items())
+            yield MORE_VECTORS[name], last - max(smaller), listed
     leads = _leads(found)
     if leads:
         mean, least = float(np.mean(list(leads.values()))), min(leads, key=lambda name: leads[name])

@@ -24,6 +24,34 @@ SEARCH = {
     for name, bar, stretch in (("avila", 99.3, 99.8), ("connect-4", 82.5, 84.0))
 }
 
+# Seconds of a search on two cores.
+SEARCH_SECONDS = {
+    name: Target(f"{name}, seconds of the search on 2 cores", bar, stretch, "lower")
+    for name, bar, stretch in (("usps", 12.0, 8.0), ("letter.scale", 48.0, 32.0))
+}
+
+# A set of few rows, split at random again and again.
+SPLIT_SET, N_SPLITS = "svmguide2", 20
+SPLIT_LEAD = Target(
+    f"{SPLIT_SET}, {N_SPLITS} splits: lead of the search over the best of the others, points",
+    -0.5,
+    0.0,
+    "higher",
+)
+
+# More vectors never hurt: the largest size against the best of the smaller ones.
+SIZES = (10, 30, 100, 300)
+GROWING = (
+    *("vehicle.scale", "dna.scale", "segment.scale", "satimage.scale", "usps", "pendigits"),
+    *("letter.scale", "connect-4", "avila"),
+)
+MORE_VECTORS = {
+    name: Target(
+        f"{name}, {SIZES[-1]} vectors against the best of {SIZES[:-1]}, points", -0.2, 0.0, "higher"
+    )
+    for name in GROWING
+}
+
 # Sets on which the search stands beside the others at their defaults.
 BESIDE_OTHERS = (
     *("vehicle.scale", "glass.scale", "wine.scale", "vowel.scale", "dna.scale", "segment.scale"),

@@ -46,7 +46,7 @@ _ZEROS_ALLOWED = (
 class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyped base
     """A classifier with the parameters kernel, gamma, degree, coef0, class_weight and n_jobs."""
 
-    C: float
+    C: Any
     kernel: Any
     gamma: float | str
     degree: int
@@ -146,6 +146,11 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
             sums = np.bincount(labels, weights, minlength=len(self.classes_))
             present = np.where(sums > 0, sums, np.inf)
             return np.asarray(weights.sum() / (len(self.classes_) * present))
+        if isinstance(self.class_weight, str):
+            # Said here, too: scikit-learn can be told not to look at parameters.
+            raise ValueError(
+                f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}."
+            )
         each = np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y))
         if not (np.isfinite(each).all() and (each >= 0).all()):
             raise ValueError(

@@ -18,7 +18,7 @@ Split: TypeAlias = tuple[Places, Places]
 
 _FEW_ROWS = 2000  # up to which there are five folds, and four beyond: as many for 2 cores as 3
 # Of fewer rows than that the luck of one split is more than a point, and folds are made anew.
-_REPEATED_ROWS, _MOST_REPEATS = 1000, 4
+_REPEATED_ROWS, _MOST_REPEATS = 1000, 2
 
 
 def make_splits(

@@ -285,6 +285,10 @@ def _check_number(value: Any, name: str, estimator: Any) -> None:
     require(type(value) is float and not np.isnan(value), name, "is no number")
 
 
+def _check_weight(value: Any, name: str, estimator: Any) -> None:
+    require(type(value) is float and 0 < value < np.inf, name, "is no positive number")
+
+
 def _check_reason(value: Any, name: str, estimator: Any) -> None:
     require(type(value) is str, name, "is no text")
 
@@ -382,6 +386,7 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "basis_indices_": _check_basis_indices,
     "dual_coef_": _check_dual_coef,
     "intercept_": _check_intercept,
+    "C_": _check_weight,
     "objective_": _check_number,
     "dual_objective_": _check_number,
     "gap_": _check_number,

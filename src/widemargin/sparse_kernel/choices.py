@@ -7,6 +7,7 @@ split.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -15,7 +16,8 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Pair: TypeAlias = tuple[float, float]  # C and width
-Choice: TypeAlias = tuple[str, float, float]  # metric, C and width; of a chosen basis no metric
+# Metric, C, width, and whether there is a linear part; of a chosen basis no metric.
+Choice: TypeAlias = tuple[str, float, float, bool]
 
 #: Calls of ``judge`` that :func:`survey` or :func:`climb` make at the most.
 MOST_SCREENS = 8
@@ -24,63 +26,93 @@ C_RANGE = (1e-3, 1e4)
 
 _WIDTH_RANGE = (1 / 8, 8.0)
 _START = (10.0, 1.0)  # C and width
-_SURVEYED = (0.1, 1.0, 10.0, 100.0)  # values of C that each metric is tried with
-_MOST_LOST = 0.005  # of a score, for fewer vectors
-_CLOSE = 0.01  # of a score, within which metrics are judged once more
+_WIDE = 1 / 8  # a factor of gamma, with which learned units begin far wider
+# Of a score, for fewer vectors: absolute, and as a share of what the best lacks of 1.
+_MOST_LOST, _MOST_LOST_SHARE = 0.0025, 0.1
+_CHANCE = 0.003  # of a score, that may set choices apart in any case
+_SAME_LOSS = 1.02  # times the least one, up to which losses are about the same
+_CLOSE = 0.01  # of a score, within which two choices are judged once more
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a choice on each split: scores, and losses of the rows that were held out."""
+
+    scores: Array
+    losses: Array
 
 
 def survey(
-    judge: Callable[[list[Choice]], dict[Choice, Array]],
-    judge_again: Callable[[list[Choice]], dict[Choice, Array]] | None,
+    judge: Callable[[list[Choice]], dict[Choice, Outcome]],
+    judge_again: Callable[[list[Choice]], dict[Choice, Outcome]] | None,
     metrics: Sequence[str],
     Cs: Sequence[float] | None,
     widths: Sequence[float] | None,
+    linear_parts: Sequence[bool] = (False,),
 ) -> Choice:
-    """Return the metric, the C and the width of the best scores.
+    """Return the settings of the best machines whose basis is learned.
 
-    Each metric is tried with each C and each width. Where Cs are None these are powers of ten; if
-    the first or the last one is the best it goes on beyond, and in the end by half powers either
-    way. Metrics that are about as good are judged once more, by more rows or splits.
+    Each metric is tried with each C and each width that is given. Without widths the start is a
+    usual one, and a far wider one for the metric that is the best with that; so with a linear
+    part, beside the best without. Without Cs machines choose it for themselves, and it is NaN
+    here. The best of the other metrics is judged once more beside the best, by more rows or
+    splits, if it is about as good.
 
     Parameters
     ----------
     judge, judge_again : callable
-        Return the scores of choices on each split, the second one (None: there is none) of more
-        rows or splits; of no choice, to end the search.
+        Return what became of choices, the second one (None: there is none) by more rows or splits;
+        of no choice, to end the search.
     metrics : sequence of str
         The simplest first.
     Cs, widths : sequence of float, or None
+    linear_parts : sequence of bool, default=(False,)
+        Whether there may be none, and whether there may be one.
     """
-    known: dict[Choice, Array] = {}
+    known: dict[Choice, Outcome] = {}
 
     def best_of(choices: list[Choice]) -> Choice:
         unknown = [choice for choice in choices if choice not in known]
         if unknown:
             known.update(judge(unknown))
-        seen = [choice for choice in choices if choice in known]
-        return max(seen, key=lambda choice: known[choice].mean(), default=choices[0])
+        return _best({choice: known[choice] for choice in choices if choice in known}, choices[0])
 
-    tried = list(dict.fromkeys(product(metrics, Cs or _SURVEYED, widths or _START[1:])))
-    if len(tried) == 1:
+    begin = (Cs or (np.nan,), widths or _START[1:], linear_parts[:1])
+    tried = list(dict.fromkeys(product(metrics, *begin)))
+    if len(tried) == 1 and widths is not None and len(linear_parts) == 1:
         return tried[0]
     best = best_of(tried)
-    by_metric = [best_of([each for each in tried if each[0] == metric]) for metric in metrics]
-    rivals = [
-        each
-        for each in by_metric
-        if each in known and known[best].mean() - known[each].mean() < _CLOSE
+    if widths is None:
+        best = best_of([best, (*best[:2], _WIDE, best[3])])
+    for linear in linear_parts[1:]:
+        best = best_of([best, (*best[:3], linear)])
+    near = [
+        choice
+        for choice, outcome in known.items()
+        if choice[0] != best[0] and known[best].scores.mean() - outcome.scores.mean() < _CLOSE
     ]
-    if len(rivals) > 1 and judge_again is not None:
-        told = judge_again(rivals)
-        best = max(told, key=lambda choice: told[choice].mean(), default=best)
-    if Cs is None:
-        for edge, way in ((_SURVEYED[0], 0.1), (_SURVEYED[-1], 10.0)):
-            while best[1] == edge and edge not in C_RANGE:
-                edge = within(edge * way, C_RANGE)
-                best = best_of([best, (best[0], edge, best[2])])
-        near = [(best[0], within(best[1] * by, C_RANGE), best[2]) for by in (10**-0.5, 10**0.5)]
-        best = best_of([best, *near])
+    if near and judge_again is not None:
+        rival = max(near, key=lambda choice: known[choice].scores.mean())
+        best = _best(judge_again([best, rival]), best)
     return best
+
+
+def _best(known: dict[Choice, Outcome], otherwise: Choice) -> Choice:
+    """Return the choice of the best score; of those that only chance sets apart, the least loss.
+
+    Of losses that are about the same, the first: choices come with the simplest first.
+    """
+    if not known:
+        return otherwise
+    first = max(known, key=lambda choice: known[choice].scores.mean())
+    lead = {each: known[first].scores - known[each].scores for each in known}
+    ties = [
+        each
+        for each in known
+        if lead[each].mean() <= max(_CHANCE, _standard_error(lead[each]))  # of few splits too
+    ]
+    least = min(known[each].losses.mean() for each in ties)
+    return next(each for each in ties if not known[each].losses.mean() > _SAME_LOSS * least)
 
 
 def climb(
@@ -163,7 +195,8 @@ def fewest_within_one_standard_error(
 ) -> int:
     """Return the place of the fewest vectors that are about as good as the best.
 
-    Never more than half a point is given away.
+    Never more than a quarter of a point is given away, nor more than a tenth of what the best one
+    lacks of 1, which is its error where scores are accuracies.
 
     Parameters
     ----------
@@ -176,6 +209,7 @@ def fewest_within_one_standard_error(
         A mean score below which no machine is taken, if another one is above it.
     """
     means = scores.mean(axis=1)
-    error = min(_standard_error(scores[np.argmax(means)]), _MOST_LOST)
+    lacking = max(1.0 - float(means.max()), 0.0)
+    error = min(_standard_error(scores[np.argmax(means)]), _MOST_LOST, _MOST_LOST_SHARE * lacking)
     good = np.flatnonzero(means >= max(means.max() - error, min(floor, means.max()))).tolist()
     return int(min(good, key=lambda place: (counts[place], -means[place])))

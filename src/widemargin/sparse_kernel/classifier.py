@@ -46,6 +46,8 @@ from widemargin.sparse_kernel.warm_start import StartsWarm
 
 Array: TypeAlias = npt.NDArray[Any]
 
+_BEGIN_C = 10.0  # of C="auto": where it is chosen from, or what it is
+
 
 def _stop_reason(reasons: list[str]) -> str:
     """Return that of the last machine, or the time limit where that ended any of them."""
@@ -78,8 +80,10 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
         ``predict_proba``. With ``basis="per_class"`` each class is set against the rest by
         ``loss.one_against_rest()``: the squared hinge, or the logistic loss for "logistic".
 
-    C : float, default=10.0
-        Weight of the summed loss against the regulariser. The papers' lambda is 1 / C.
+    C : float or "auto", default="auto"
+        Weight of the summed loss against the regulariser. The papers' lambda is 1 / C. "auto" is 10
+        where vectors are chosen. Where they are learned, rows that are held out choose it, from
+        0.001 to 300: see :class:`LearnedBasis`; a warm start goes on with the one it finds.
 
     kernel : str, Kernel or callable, default="rbf"
         A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
@@ -120,7 +124,8 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
         Newton steps a solve at the most.
 
     max_seconds : float or None, default=None
-        Time limit, looked at after each round; the last solve comes after it. A fit that runs into
+        Time limit, looked at after each round, the rehearsals of a learned basis being before the
+        first one; the last solve comes after it. A fit that runs into
         it keeps the machine it has, with a warning.
 
     |class_weight|
@@ -156,6 +161,8 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
         Coefficients of the features themselves; only with ``LearnedBasis(linear_part=True)``.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         Intercepts.
+    C_ : float
+        The C that the machine was fitted with.
     objective_ : float
         The objective at the end (summed over the machines with ``basis="per_class"``).
     n_iter_ : int
@@ -163,14 +170,16 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
     history_ : dict of ndarray
         The way there, an entry a stage or move: ``n_basis``, ``objective``, ``seconds``,
         ``gradient`` (relative); with ``basis="per_class"`` also ``class_index``, one class after
-        the other; with ``early_stopping`` also ``validation_score``. Where Ctrl-C ended the fit of
-        a learned basis, the estimator is as it was before, but for an entry ``last_good`` here: a
-        fitted copy, after the last move that was finished.
+        the other; with ``early_stopping`` also ``validation_score``; where vectors are learned
+        from more than 3,000 rows, ``held_out_loss``, NaN in the midst of a cycle. Where Ctrl-C
+        ended the fit of a learned basis, the estimator is as it was before, but for an entry
+        ``last_good`` here: a fitted copy, after the last move that was finished.
     stop_reason_ : str
         Why growth ended: "max_basis", "tol", "callback", "max_seconds" or "exhausted" (every row is
         expressed by the basis); the last of the machines with ``basis="per_class"``, and
         "max_seconds" if that ended any of them. Why a learned basis moved no more: "max_iter" (its
-        own), "tol", "early_stopping", "callback", "max_seconds", or "not_finite" (of the
+        own, or what a rehearsal has found), "tol", "held_out" (the loss of rows that are held out
+        rose), "early_stopping", "callback", "max_seconds", or "not_finite" (of the
         objective or its gradient, with a warning; the machine is the last one before).
     |model_| |readout_|
 
@@ -206,7 +215,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
     _quick_settings: ClassVar[dict[str, Any]] = {"max_basis": 30}
     _fitted_names = frozenset(
         {
-            *("_is_learned", "_stages", "basis_", "basis_indices_", "classes_", "dual_coef_"),
+            *("C_", "_is_learned", "_stages", "basis_", "basis_indices_", "classes_", "dual_coef_"),
             *("history_", "intercept_", "n_basis_", "n_iter_", "objective_", "readout_"),
             "stop_reason_",
         }
@@ -217,7 +226,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
         max_basis: int = 100,
         *,
         loss: str | Loss = "weston_watkins",
-        C: float = 10.0,
+        C: float | str = "auto",
         kernel: Any = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
@@ -417,12 +426,18 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
             "classifier in sklearn.calibration.CalibratedClassifierCV."
         )
 
+    def _cap(self) -> float:
+        return _BEGIN_C if isinstance(self.C, str) else float(self.C)
+
     def _loss(self) -> Loss:
         return self.loss if isinstance(self.loss, Loss) else CLASS_LOSSES[self.loss]()
 
     def _check_parameters(self) -> None:
         check_integer("max_basis", self.max_basis, least=1)
-        self._check_loss_weight()
+        if isinstance(self.C, str):
+            check_choice("C", self.C, ("auto",), ", or a positive number")
+        else:
+            self._check_loss_weight()
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         check_choice("loss", name, tuple(CLASS_LOSSES), ", or a Loss of these")
         self._check_kernel_parameters()
@@ -475,6 +490,7 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
             n_iter_=int(sum(machine.n_iter for machine in grown)),
             history_=history,
             stop_reason_=_stop_reason([machine.stop_reason for machine in grown]),
+            C_=self._cap(),
             _is_learned=False,
             _stages=stages,
         )

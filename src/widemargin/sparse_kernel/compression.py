@@ -374,7 +374,7 @@ def _problem(
             "target='scores'."
         )
     loss, n_classes = machine._loss(), len(teacher.classes)
-    return Problem(loss, loss.encode(told, n_classes), n_classes), machine.C
+    return Problem(loss, loss.encode(told, n_classes), n_classes), machine._cap()
 
 
 def _grow(

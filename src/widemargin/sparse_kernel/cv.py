@@ -34,17 +34,19 @@ from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.estimation.splits import make_splits
 from widemargin.estimation.targets import TrainingRows
+from widemargin.kernels import Rows
 from widemargin.losses import Loss
 from widemargin.sparse_kernel.choices import MOST_SCREENS, fewest_within_one_standard_error
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
-from widemargin.sparse_kernel.search import (
-    MOST_LAST_LOOKS,
+from widemargin.sparse_kernel.learned import REHEARSED_ROWS
+from widemargin.sparse_kernel.search import MOST_LAST_LOOKS, Search
+from widemargin.sparse_kernel.settings import HasBasisSettings, LearnedBasis, as_basis
+from widemargin.sparse_kernel.trials import (
     Candidate,
-    Search,
+    linear_parts_to_try,
     metrics_to_try,
     starting_gamma,
 )
-from widemargin.sparse_kernel.settings import HasBasisSettings, LearnedBasis, as_basis
 
 Array: TypeAlias = npt.NDArray[Any]
 Integers: TypeAlias = npt.NDArray[np.intp]
@@ -60,11 +62,13 @@ _GROWTHS = 2  # of "auto" sizes without a better score after which they end
 class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyped base
     """Small kernel classifier that chooses its size and settings by cross-validation.
 
-    Chooses ``C``, the metric of a learned basis, the starting width and the number of vectors of a
-    :class:`SparseKernelClassifier`, and fits it to all rows. Metric, C and width come first, at a
-    middle size and on at most 3,000 rows; metrics that are about as good there are compared on
-    more. Then comes the number of vectors, on at most 20,000 rows; at last C once more, at that
-    number of vectors.
+    Chooses ``C``, the metric of a learned basis and whether it has a linear part, the starting
+    width and the number of vectors of a :class:`SparseKernelClassifier`, and fits it to all rows.
+    All but the number of vectors comes first, at a middle size and on at most 3,000 rows; if
+    another metric is about as good there, more rows or splits decide. Then comes the number of
+    vectors, on at most 20,000 rows. Machines with a learned basis choose C, and when to stop, for
+    themselves, by the rows that judge them; the C of a chosen basis is looked at once more, at the
+    number of vectors that was chosen.
 
     Parameters
     ----------
@@ -73,22 +77,27 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
         that has brought nothing twice, up to 256 and to half of the rows that are learned from.
 
     Cs : "auto" or array-like, default="auto"
-        Weights of the summed loss to choose from. "auto" tries powers of ten from 0.1 to 100 with
-        each metric of a learned basis, goes on beyond where the last one is the best, from 0.001 to
-        10,000, and ends with half powers on both sides; of a chosen basis it begins with 10 and
-        goes on while scores rise by more than chance. Once the number of vectors is chosen, it goes
-        on by half powers of ten in the same way.
+        Weights of the summed loss to choose from. With "auto", each machine with a learned basis
+        chooses for itself, from 0.001 to 300, the one of the least loss on the rows that judge it.
+        Of a chosen basis, "auto" begins with 10 and goes on by powers of ten while scores rise by
+        more than chance, from 0.001 to 10,000; it ends with half powers on both sides, and goes on
+        by these in the same way once the number of vectors is chosen.
 
     widths : "auto" or array-like, default="auto"
-        Factors of the ``gamma`` that "scale" stands for, to choose from. "auto" is 1 for a learned
-        basis, which only starts with it; of a chosen basis it begins with 1, and goes on by factors
-        of 2 while scores rise by more than chance, from 1/8 to 8.
+        Factors of the ``gamma`` that "scale" stands for, to choose from. A learned basis only
+        starts with it: "auto" is 1 for each metric, and 1/8 for the best of them. Of a chosen basis
+        "auto" begins with 1, and goes on by factors of 2 while scores rise by more than chance,
+        from 1/8 to 8.
 
     basis : {"learned", "shared"}, LearnedBasis or ChosenBasis, default="learned"
         Whether vectors are learned, or chosen from the training rows. Objects take settings:
         :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``. Where the metric of
-        a learned basis is "auto", "none" is tried, and beside it "diagonal" up to 300 features and
-        "full" up to 50, if there is at least a row for each parameter.
+        a learned basis is "auto", "none" is tried ("scaled", where features differ in range), and
+        beside it "diagonal" up to 300 features and "full" up to 50, if there is at least a row for
+        each parameter. Where its ``linear_part`` is "auto", the best of these is tried with one,
+        unless that takes long: up to 1e9 for rows (3,000 at the most) times classes times squared
+        features, or 2e10 with at most 20 rows a feature. Where C is open, machines of the search
+        have the solver "auto" and no ``early_stopping``, whatever the last one has.
 
     loss : str or Loss, default="weston_watkins"
         What a wrong row costs, as for :class:`SparseKernelClassifier`; "logistic" adds
@@ -96,7 +105,7 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
 
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
-        fewer where a class has fewer rows; fewer than 1,000 rows are split up to four times. An
+        fewer where a class has fewer rows; fewer than 1,000 rows are split twice. An
         integer: that many stratified folds. Every class must be among the rows to learn from in
         each split. Splitters that keep groups together, such as
         :class:`sklearn.model_selection.GroupKFold`, take the ``groups`` of ``fit``.
@@ -107,8 +116,9 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
 
     one_standard_error : bool, default=True
         Whether the fewest vectors are taken whose mean score is at most one standard error below
-        the best, instead of the best. Never more than half a point (0.005) is given away, nor
-        anything below what logistic regression has on the same splits.
+        the best, instead of the best. Never more than a quarter of a point (0.0025) is given away,
+        nor more than a tenth of what the best score lacks of 1, nor anything below what logistic
+        regression has on the same splits.
 
     refit : bool, default=True
         Whether a machine is fitted to all rows in the end. Without it nothing is predicted.
@@ -137,20 +147,27 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
     ----------
     best_params_ : dict
         ``C``, ``gamma`` and ``max_basis`` of the machine that was chosen, and its ``basis`` where
-        that is a learned one, with the metric.
+        that is a learned one, with metric and linear part. Where machines choose C for themselves,
+        it is the geometric mean over the splits; "auto" where more than 3,000 rows are learned from
+        in each split: the last machine then chooses once more.
     best_score_ : float
-        Its mean score over the splits. Machines of the search move their vectors less often than
-        the last one: 40 epochs and 40 moves at the most, the largest by 60 epochs alone.
+        Its mean score over the splits, a little too good: it is the best of several, and the rows
+        that judge a learned basis also say when to stop. Machines of the search go less far than
+        the last one: three cycles of stochastic steps and 20 moves at the most, the largest a
+        single cycle and no moves.
     best_index_ : int
         Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
-        An entry for each candidate: ``stage`` ("screen": metric, C and width are chosen; "metric":
-        the metrics that were close; "size": the number of vectors; "C": C once more),
-        ``param_C``, ``param_width``, ``param_max_basis``, ``param_metric``, ``mean_test_score``,
+        An entry for each candidate: ``stage`` ("screen": metric, width and linear part are chosen,
+        of a chosen basis C and width; "metric": the best, and the best of another metric, where
+        they were close; "size": the number of vectors; "C": that of a chosen basis once more),
+        ``param_C`` (the geometric mean over the splits, where machines choose it), ``param_width``,
+        ``param_max_basis``, ``param_metric``, ``param_linear_part``, ``mean_test_score``,
         ``std_test_score``, ``split0_test_score`` and so on (NaN where a split was not used),
-        ``mean_fit_time`` (of the vectors added, for sizes of a chosen basis), ``n_basis`` and
-        ``n_rows`` (means over the splits), and a list ``params``. Scores of "screen" are of other
-        rows than those of the other stages.
+        ``mean_test_loss`` (of the rows that judge, the least on the way; NaN where they do not say
+        when to stop, as of a chosen basis), ``mean_fit_time`` (of the vectors added, for sizes of a
+        chosen basis), ``n_basis`` and ``n_rows`` (means over the splits), and a list ``params``.
+        Scores of "screen" may be of other rows and splits than those of the other stages.
     n_splits_ : int
         Number of splits.
     best_estimator_ : SparseKernelClassifier
@@ -160,8 +177,8 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
     model_ : KernelExpansion
         What predicts.
     |readout_|
-    n_basis_, basis_, basis_indices_, dual_coef_, intercept_, objective_, n_iter_, history_, \
-stop_reason_ :
+    n_basis_, basis_, basis_indices_, dual_coef_, linear_coef_, intercept_, C_, objective_, \
+n_iter_, history_, stop_reason_ :
         Those of ``best_estimator_``.
 
     See Also
@@ -284,7 +301,8 @@ stop_reason_ :
             if self.max_seconds is None
             else started + _SEARCH_SHARE * self.max_seconds,
         )
-        self._choose(search, sizes)
+        counted = data.caps > 0
+        self._choose(search, sizes, rows if counted.all() else rows[counted])
         if search.was_late:
             warn_user(
                 f"The search was ended by max_seconds={self.max_seconds:g}, after "
@@ -307,13 +325,16 @@ stop_reason_ :
         progress.end(lambda: {})
         return self
 
-    def _choose(self, search: Search, sizes: list[int]) -> None:
-        """Search, and keep the choice and the record."""
+    def _choose(self, search: Search, sizes: list[int], counted: Rows) -> None:
+        """Search, and keep the choice and the record; ``counted`` are the rows with weight."""
         n_rows = min(len(train) for train, _ in search.splits)
         wanted = min(_SCREEN_SIZE, n_rows / _ROWS_A_VECTOR)
         middle = min(sizes, key=lambda size: abs(np.log(size / wanted)))
-        metrics = metrics_to_try(as_basis(self.basis), n_rows, search.rows.shape[1])
-        choice = search.best_start(metrics, _numbers(self.Cs), _numbers(self.widths), middle)
+        metrics = metrics_to_try(as_basis(self.basis), counted, n_rows)
+        linear_parts = linear_parts_to_try(as_basis(self.basis), counted, len(self.classes_))
+        choice = search.best_start(
+            metrics, _numbers(self.Cs), _numbers(self.widths), middle, linear_parts
+        )
         patience = _GROWTHS if isinstance(self.max_basis, str) else len(sizes)
         grown = search.grow(choice, sizes, patience)
         scores = np.array([record.scores for record in grown])
@@ -322,21 +343,25 @@ stop_reason_ :
             chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores, floor)
         else:
             chosen = int(np.argmax(scores.mean(axis=1)))
-        metric, C, width = choice
+        metric, _, width, linear = choice
+        C: float | str = choice[1]
         size, best = sizes[chosen], grown[chosen]
-        if self.Cs is None or isinstance(self.Cs, str):
+        if metrics and isinstance(self.Cs, str):
+            # Of many rows the machine may go further, and chooses C for itself once more.
+            C = best.weight if n_rows <= REHEARSED_ROWS else "auto"
+        elif isinstance(self.Cs, str):
             C = search.best_weight(choice, size, best.scores)
-            settings = Candidate(C, width, size, metric)
+            settings = Candidate(float(C), width, size)
             judged = [record for record in search.records if record.stage == "C"]
             best = next(record for record in (best, *judged) if record.candidate == settings)
         self.cv_results_ = search.table()
         self.n_splits_ = len(search.splits)
         self.best_index_ = search.records.index(best)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.best_params_ = {"C": C, "gamma": "scale", "max_basis": size}
+        self.best_params_: dict[str, Any] = {"C": C, "gamma": "scale", "max_basis": size}
         basis = as_basis(self.basis)
         if isinstance(basis, LearnedBasis):
-            self.best_params_["basis"] = replace(basis, metric=metric)
+            self.best_params_["basis"] = replace(basis, metric=metric, linear_part=linear)
         data = (search.rows, search.y, search.weights)
         self.best_params_["gamma"] = starting_gamma(self._unfitted(), *data, factor=width)
 

@@ -9,111 +9,36 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
+from widemargin import _native
 from widemargin._system.warnings import warn_user
-from widemargin.kernels import AdaptiveRBF, Kernel, Rows
+from widemargin.kernels import Kernel
 from widemargin.readouts import two_as_one
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
 from widemargin.solvers.units.linear_part import LinearPart
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
-from widemargin.solvers.units.projection import VariableProjection
-from widemargin.solvers.units.staged import StagedUnits
 from widemargin.solvers.units.start import cluster_by_class, start_units
-from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import UnitColumns, Units, WorkingRows
+from widemargin.sparse_kernel.effort import LearnSettings, Plan, metric_for, metric_of
 from widemargin.sparse_kernel.grown import Problem
-from widemargin.sparse_kernel.settings import LearnedBasis
+from widemargin.sparse_kernel.learning_rows import (
+    each_once,
+    split,
+    warn_if_all_equal,
+    which_row,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_FEW_FEATURES, _MANY_FEATURES = 20, 200  # up to which a map is learned, and weights are
-_ROWS_A_PARAMETER = {"full": 2, "diagonal": 20}  # of a metric, below which a simpler one is taken
-_MOST_BYTES = 2 << 30  # of sparse rows that are made dense
-_SORTED_ENTRIES = 1 << 22  # of rows among which equal ones are looked for
 _MEETING = 1e-6  # exponent between two units below which they are one
-_MOVES = 1000  # by projection, at the most: it ends where ten of them bring too little
-_WINDOW_TOL = 10.0  # times tol, relative: what ten moves must bring
-_EPOCHS = 1000  # at the most
-# The first cycle of stochastic steps: about so many, in so many epochs.
-_FIRST_STEPS, _FIRST_EPOCHS = 7000, (3, 30)
-_CYCLES = 5  # at the most, each twice as long as the one before
-_ENOUGH = 0.03  # of the objective at zero coefficients: below it one cycle is enough
-_CYCLE_TOL = 0.22  # relative decrease that another cycle must have brought to be followed by one
-
-
-def metric_for(basis: LearnedBasis, n_rows: int, n_features: int) -> str:
-    """Return the metric that is learned from so many rows of so many features."""
-    if basis.metric != "auto":
-        return basis.metric
-    if n_features <= _FEW_FEATURES and n_rows >= _ROWS_A_PARAMETER["full"] * n_features**2:
-        return "full"
-    enough = n_rows >= _ROWS_A_PARAMETER["diagonal"] * n_features
-    return "diagonal" if n_features <= _MANY_FEATURES and enough else "none"
-
-
-def metric_of(kernel: Kernel) -> str:
-    """Return the metric that a learned kernel has."""
-    if not isinstance(kernel, AdaptiveRBF) or kernel.metric is None:
-        return "none"
-    return "diagonal" if kernel.metric.ndim == 1 else "full"
-
-
-@dataclass(frozen=True)
-class LearnSettings:
-    """What the estimator asks for."""
-
-    max_basis: int
-    basis: LearnedBasis
-    gamma: float | str
-    tol: float
-    max_iter: int
-    fit_intercept: bool
-    n_threads: int
-
-    @property
-    def has_linear_part(self) -> bool:
-        """Whether features count by themselves, too; a search is who chooses, for "auto"."""
-        asked = self.basis.linear_part
-        return not isinstance(asked, str) and bool(asked)
-
-    def n_rounds(self, solver: Any) -> int:
-        """Return how many rounds a solver makes at the most."""
-        if isinstance(solver, StagedUnits):
-            return solver.stochastic.max_iter + solver.projection.max_iter
-        return int(solver.max_iter)
-
-    def make_solver(self, n_rows: int, rng: np.random.RandomState, *, is_warm: bool) -> Any:
-        """Return the solver; units of an earlier fit are not to be scattered by large steps."""
-        asked = self.basis.max_iter
-        shared: dict[str, Any] = {
-            "gradient_tol": self.basis.gradient_tol,
-            "newton_steps": self.max_iter,
-            "patience": self.basis.n_iter_no_change,
-        }
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        epochs = _EPOCHS if isinstance(asked, str) else asked
-        if self.basis.solver == "adam":
-            return StochasticUnits(seed=seed, max_iter=epochs, **shared)
-        alone = VariableProjection(
-            tol=_WINDOW_TOL * self.tol,
-            max_iter=_MOVES if isinstance(asked, str) else asked,
-            **shared,
-        )
-        n_batches = max(1, n_rows // StochasticUnits.batch_size)
-        cycle = int(np.clip(_FIRST_STEPS // n_batches, *_FIRST_EPOCHS))
-        most = sum(cycle * 2**number for number in range(_CYCLES))
-        most = most if isinstance(asked, str) else min(most, asked // 2)
-        if self.basis.solver == "projection" or is_warm or most == 0:
-            return alone
-        stochastic = StochasticUnits(
-            seed=seed, max_iter=most, first_cycle=cycle, tol=_CYCLE_TOL, enough=_ENOUGH, **shared
-        )
-        moves = alone.max_iter if isinstance(asked, str) else asked - most
-        return StagedUnits(
-            stochastic=stochastic, projection=replace(alone, max_iter=moves), **shared
-        )
+#: Up to so many rows a fit is rehearsed, and then done with all of them. Of more rows a share is
+#: held out while units move, and they count when coefficients are solved for at the end.
+REHEARSED_ROWS = 3000
+_HELD_OUT = (0.1, 0.2)  # shares that are held out, between which so many rows are:
+_JUDGES = 1000
+_LEAST_ROWS = 40  # of which some can be held out
+_REHEARSALS, _REHEARSED_SHARE = 5, 0.8  # at the most, and of the rows that it learns from
 
 
 @dataclass(frozen=True)
@@ -129,20 +54,17 @@ class Learned:
     history: dict[str, Array]
     n_iter: int
     stop_reason: str
+    factor: float  # of C
 
 
-def dense_rows(rows: Rows) -> Array:
-    """Return rows as an array; centres are dense, so sparse rows gain little by staying so."""
-    if not sp.issparse(rows):
-        return np.asarray(rows)
-    needed = rows.dtype.itemsize * rows.shape[0] * rows.shape[1]
-    if needed > _MOST_BYTES:
-        raise ValueError(
-            f"A learned basis works on dense rows, which here take {needed / 1e9:.1f} GB, more "
-            f"than the {_MOST_BYTES / 1e9:.1f} GB that it allows itself. Use basis='shared', fewer "
-            "rows, or fewer features (TruncatedSVD)."
-        )
-    return np.asarray(rows.toarray())
+@dataclass(frozen=True)
+class Judges:
+    """Rows that are not learned from, by which a machine is judged."""
+
+    rows: Array
+    labels: npt.NDArray[np.intp]
+    targets: Array
+    weights: Array
 
 
 class Learning:
@@ -160,8 +82,14 @@ class Learning:
     rng : RandomState
     previous : tuple of kernel and vectors, default=None
         Units to begin with; more are added up to ``max_basis``.
+    factor : float, default=1.0
+        Of C, where C is not chosen.
     packed : dict, default=None
         What :meth:`pack` gave of a fit of the same rows with the same settings, to be gone on with.
+    judges : Judges, default=None
+        Rows that say how far to go, and choose C. Without them these are some of the rows.
+    most : Plan, default=None
+        Cycles and moves at the most, where there are judges.
     """
 
     def __init__(
@@ -174,72 +102,210 @@ class Learning:
         rng: np.random.RandomState,
         *,
         previous: tuple[Kernel, Array] | None = None,
+        factor: float = 1.0,
         packed: dict[str, Any] | None = None,
+        judges: Judges | None = None,
+        most: Plan | None = None,
     ) -> None:
         rng = rng if packed is None else unpack_random(packed["random"])
         self._begun_with = deepcopy(rng)
-        self._task, self._settings = problem, settings
-        used, kept_out = _split(labels, weights, settings, rng)
-        self._used, self._counts = _each_once(rows, labels, weights, used)
+        self._rows, self._labels, self._task, self._settings = rows, labels, problem, settings
+        used, kept_out = split(labels, weights, settings, rng)
+        self._used, self._counts = each_once(rows, labels, weights, used)
+        self._which_row = which_row(rows[self._used])
         if packed is not None:
             self._metric = packed["metric"]
         elif previous is not None:
-            self._metric = metric_of(previous[0])
+            asked = settings.basis.metric
+            self._metric = metric_of(previous[0]) if asked == "auto" else asked
         else:
-            self._metric = metric_for(settings.basis, len(self._used), rows.shape[1])
-        self._working = WorkingRows(rows[self._used], self._counts, self._metric)
-        self._linear, linear = None, None
+            self._metric = metric_for(settings.basis, rows[self._used])
+        self._is_warm = previous is not None or bool(packed and packed["is_warm"])
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        self._plan: Plan | None = None
+        self._judges = judges
+        if packed is not None:
+            self._plan = None if packed["plan"] is None else Plan(**packed["plan"])
+            factor = packed["begin_factor"]
+        elif judges is None and self._is_to_be_rehearsed():
+            self._plan = self._rehearse(seed)
+        self._begin_factor = factor if self._plan is None else self._plan.factor
+        self._counts = self._begin_factor * self._counts
+        self._learned_from = np.arange(len(self._used))
+        if judges is None and self._plan is None and self._chooses():
+            share = float(np.clip(_JUDGES / len(self._used), *_HELD_OUT))
+            self._learned_from, others = self._held_out(seed, 1.0 - share)
+            self._judges = self._as_judges(others)
+        places = self._used[self._learned_from]
+        counts = self._counts[self._learned_from]
+        self._working = WorkingRows(rows[places], counts, self._metric)
+        self._linear = None
         if settings.has_linear_part:
-            self._linear = LinearPart(rows[self._used], self._working.share)
-            linear = self._linear.see(rows[self._used])
-        self._held_out = None
+            self._linear = LinearPart(rows[places], self._working.share)
+        self._kept_out = None
         if settings.basis.early_stopping:
-            self._held_out = self._accuracy_on(rows[kept_out], labels[kept_out], weights[kept_out])
-        is_warm = previous is not None or bool(packed and packed["is_warm"])
-        self._is_warm = is_warm
-        self.solver = settings.make_solver(len(self._used), rng, is_warm=is_warm)
+            self._kept_out = self._accuracy_on(rows[kept_out], labels[kept_out], weights[kept_out])
+        self.solver = settings.make_solver(
+            len(places),
+            rng,
+            is_warm=self._is_warm,
+            plan=most if settings.basis.early_stopping else self._plan or most,
+            is_watched=self._judges is not None,
+        )
         if packed is None:
-            units = _begin(self._working, labels[self._used], settings, previous, rng)
-            self._problem = self._problem_of(len(units.centres), linear)
+            units = _begin(self._working, labels[places], settings, previous, rng)
+            self._problem = self._problem_of(len(units.centres))
             self.state = self.solver.init(self._problem, units)
         else:
-            n_units = len(packed["state"]["point"]["units"]["centres"])
-            self._problem = self._problem_of(n_units, linear)
+            self._problem = self._problem_of(len(packed["state"]["point"]["units"]["centres"]))
             self.state = self.solver.state_type.unpack(packed["state"], self._problem)
-        _warn_if_all_equal(self._working)
+        if judges is None:  # rather than in each rehearsal
+            warn_if_all_equal(self._working)
 
-    def _problem_of(self, n_units: int, linear: Array | None) -> LearnedProblem:
+    def _chooses(self) -> bool:
+        """Whether rows that are held out have something to say."""
+        basis = self._settings.basis
+        is_open = basis.solver == "auto" and not basis.early_stopping
+        # A single round has no cycle that could be judged.
+        most = basis.max_iter
+        enough = self._which_row[-1] + 1 >= _LEAST_ROWS and (isinstance(most, str) or most > 1)
+        return enough and not self._is_warm and (is_open or self._settings.chooses_weight)
+
+    def _is_to_be_rehearsed(self) -> bool:
+        """Whether the fit is done twice, for rows are few or the solver does not watch others."""
+        basis = self._settings.basis
+        is_watching = basis.solver == "auto" and not basis.early_stopping
+        return self._chooses() and (len(self._used) <= REHEARSED_ROWS or not is_watching)
+
+    def _rehearse(self, seed: int) -> Plan:
+        """Return how far to go, and with which C, by fits to a share of the rows."""
+        basis = replace(self._settings.basis, metric=self._metric, solver="auto")
+        settings = replace(self._settings, basis=replace(basis, early_stopping=False))
+        count = int(np.clip(REHEARSED_ROWS // len(self._used), 1, _REHEARSALS))
+        found = []
+        for number in range(count):
+            some, others = self._held_out(seed + number, _REHEARSED_SHARE)
+            learning = Learning(
+                self._rows[self._used[some]],
+                self._labels[self._used[some]],
+                replace(self._task, targets=self._task.targets[self._used[some]]),
+                self._counts[some],
+                settings,
+                np.random.RandomState(seed),
+                judges=self._as_judges(others),
+            )
+            learning.solve(Progress())
+            found.append((learning.state.best_factor, *learning.state.best_effort))
+        factors, *_ = zip(*found, strict=True)
+        _, n_cycles, n_moves = sorted(found, key=lambda each: each[1:])[len(found) // 2]
+        factor = float(f"{np.exp(np.mean(np.log(factors))):.12g}")  # 1.0 of ones, say
+        return Plan(factor, max(n_cycles, 1), n_moves)
+
+    def _held_out(self, seed: int, share: float) -> tuple[Array, Array]:
+        """Return places among the used rows to learn from, and to judge by.
+
+        A row of several classes, as a teacher makes them, is on one side with all of them.
+        """
+        heaviest = np.lexsort([-self._counts, self._which_row])
+        first = np.searchsorted(self._which_row, np.arange(self._which_row[-1] + 1))
+        class_of_row = self._labels[self._used[heaviest[first]]]
+        n_rows = min(len(first), int(REHEARSED_ROWS / _REHEARSED_SHARE))
+        n_rows = n_rows if self._is_to_be_rehearsed() else len(first)
+        chosen = np.random.RandomState(seed).permutation(len(first))[:n_rows]
+        labels = class_of_row[chosen]
+        is_single = np.bincount(labels)[labels].min() < 2
+        sides = train_test_split(
+            chosen,
+            train_size=share,
+            stratify=None if is_single or len(chosen) * (1 - share) < labels.max() + 1 else labels,
+            random_state=seed,
+        )
+        some, others = (np.flatnonzero(np.isin(self._which_row, side)) for side in sides)
+        return some, others
+
+    def _as_judges(self, places: Array) -> Judges:
+        which = self._used[places]
+        return Judges(
+            self._rows[which],
+            self._labels[which],
+            self._task.targets[which],
+            self._counts[places],
+        )
+
+    def _problem_of(self, n_units: int, *, whole: bool = False) -> LearnedProblem:
+        """Return the problem of the rows that are learned from, or of all rows."""
+        some = np.arange(len(self._used)) if whole else self._learned_from
+        working, counts = self._working, self._counts[some]
+        if len(some) > len(self._learned_from):
+            working = working.with_rows(self._rows[self._used[some]], counts)
+        loss, beside = None, None
+        if self._judges is not None and not whole:
+            loss = self._loss_on(self._judges)
+        if len(some) < len(self._used):
+            beside = self._problem_of(n_units, whole=True)
         return LearnedProblem(
             self._task.loss,
-            np.ascontiguousarray(self._task.targets[self._used]),
-            self._counts,
+            np.ascontiguousarray(self._task.targets[self._used[some]]),
+            counts,
             self._task.n_outputs,
-            self._working,
+            working,
             n_units,
             fit_intercept=self._settings.fit_intercept,
             n_threads=self._settings.n_threads,
-            held_out=self._held_out,
-            linear=linear,
+            linear=None if self._linear is None else self._linear.see(self._rows[self._used[some]]),
+            held_out=self._kept_out,
+            held_out_loss=loss,
+            whole=beside,
         )
 
-    def _accuracy_on(
-        self, rows: Array, labels: npt.NDArray[np.intp], weights: Array
-    ) -> Callable[[Units, Array], float]:
-        """Return what judges units and coefficients by rows."""
+    def _scores_of(self, rows: Array) -> Callable[[Units, Array], Array]:
+        """Return what gives the scores of rows that are not learned from."""
         seen, rest = self._working.see(rows)
         settings = self._settings
         linear = None if self._linear is None else self._linear.see(rows)
 
-        def accuracy(units: Units, coefficients: Array) -> float:
+        def scores(units: Units, coefficients: Array) -> Array:
             mapped = seen if units.mapping is None else seen @ units.mapping.astype(np.float32)
             columns = UnitColumns(
                 len(rows), len(units.centres), settings.fit_intercept, settings.n_threads, linear
             )
             columns.update(units, mapped, rest)
-            best = (columns.columns[0] @ coefficients).argmax(axis=1)
+            return np.asarray(columns.columns[0] @ coefficients)
+
+        return scores
+
+    def _accuracy_on(
+        self, rows: Array, labels: npt.NDArray[np.intp], weights: Array
+    ) -> Callable[[Units, Array], float]:
+        """Return what judges units and coefficients by the share of rows that are right."""
+        scores = self._scores_of(rows)
+
+        def accuracy(units: Units, coefficients: Array) -> float:
+            best = scores(units, coefficients).argmax(axis=1)
             return float(np.average(best == labels, weights=weights))
 
         return accuracy
+
+    def _loss_on(self, judges: Judges) -> Callable[[Units, Array], float]:
+        """Return what judges units and coefficients by their mean loss."""
+        scores, loss = self._scores_of(judges.rows), self._task.loss.native()
+        weights = judges.weights / judges.weights.sum()
+        targets = np.ascontiguousarray(judges.targets)
+
+        def mean_loss(units: Units, coefficients: Array) -> float:
+            given = np.ascontiguousarray(scores(units, coefficients), dtype=np.float64)
+            return float(
+                _native.loss_value(loss, targets, given, weights, self._settings.n_threads)
+            )
+
+        return mean_loss
+
+    @property
+    def factor(self) -> float:
+        """Of the C that was given: what the machine has been learned with."""
+        state = self.state
+        best = getattr(state, "best_factor", 1.0) if state.best is not None else None
+        return self._begin_factor * (getattr(state, "factor", 1.0) if best is None else best)
 
     def solve(self, progress: Progress) -> None:
         """Move the units until there is a reason to stop."""
@@ -256,8 +322,9 @@ class Learning:
         merged = _without_twins(point, self._problem.columns.of_units)
         if merged is not point:
             # One unit of twice the coefficient is dearer than two.
-            alone = self._problem_of(len(merged.units.centres), self._problem.columns.linear)
-            point = alone.finish(merged, self.solver.last_newton())
+            alone = self._problem_of(len(merged.units.centres), whole=True)
+            factor = self.factor / self._begin_factor
+            point = alone.times(factor).finish(merged, self.solver.last_newton())
             n_iter += point.n_iter
         return self._learned(point, n_iter)
 
@@ -269,6 +336,8 @@ class Learning:
             "random": pack_random(self._begun_with),
             "metric": self._metric,
             "is_warm": self._is_warm,
+            "begin_factor": self._begin_factor,
+            "plan": None if self._plan is None else dict(vars(self._plan)),
             "state": self.state.pack(),
         }
 
@@ -292,32 +361,7 @@ class Learning:
             {name: np.array(values) for name, values in self.state.history.items()},
             n_iter,
             self.state.stopped_because,
-        )
-
-
-def _each_once(
-    rows: Array, labels: npt.NDArray[np.intp], weights: Array, used: Array
-) -> tuple[Array, Array]:
-    """Return the different ones of the used rows, in an order of their own, and their weights.
-
-    So neither the order of the rows nor their number tells a row of weight 2 from two rows: what
-    rounding makes of such a difference, moving units magnify. Many rows are left as they are.
-    """
-    if len(used) * rows.shape[1] > _SORTED_ENTRIES:
-        return used, weights[used]
-    table = np.column_stack([rows[used], labels[used].astype(rows.dtype)])
-    table += 0.0  # no negative zeros, whose bytes differ
-    keys = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return used[first], np.bincount(place.ravel(), weights[used])
-
-
-def _warn_if_all_equal(working: WorkingRows) -> None:
-    if working.all_equal:
-        warn_user(
-            "All rows of X are equal, so that only the frequencies of the classes could be "
-            "learned. Check X, and its scale.",
-            UserWarning,
+            self.factor,
         )
 
 
@@ -347,39 +391,8 @@ def _begin(
     )
 
 
-def _split(
-    labels: npt.NDArray[np.intp],
-    weights: Array,
-    settings: LearnSettings,
-    rng: np.random.RandomState,
-) -> tuple[Array, Array]:
-    """Return the rows to learn from, and those to judge by; rows without weight are neither."""
-    used = np.flatnonzero(weights > 0)
-    if not settings.basis.early_stopping:
-        return used, used[:0]
-    single = np.bincount(labels[used]).min(initial=2, where=np.bincount(labels[used]) > 0) < 2
-    try:
-        parts = train_test_split(
-            used,
-            test_size=settings.basis.validation_fraction,
-            stratify=None if single else labels[used],
-            random_state=rng,
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"early_stopping=True holds out a share of {settings.basis.validation_fraction} of "
-            f"{len(used)} rows, which leaves too few: {error}"
-        ) from error
-    if len(np.unique(labels[parts[0]])) < len(np.unique(labels[used])):
-        raise ValueError(
-            "early_stopping=True holds out rows, and a class has too few to learn from the rest. "
-            "Set early_stopping=False."
-        )
-    return np.sort(parts[0]), np.sort(parts[1])
-
-
 def _without_twins(point: LearnedPoint, of_units: slice) -> LearnedPoint:
-    """Merge units that have become one; ``of_units`` are the rows of their coefficients."""
+    """Merge units that have become one."""
     units = point.units
     centres = units.centres * units.weights
     norms = np.einsum("ij,ij->i", centres, centres)

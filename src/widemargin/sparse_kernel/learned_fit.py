@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,16 +20,16 @@ from widemargin.kernels import Kernel
 from widemargin.models import KernelExpansion
 from widemargin.solvers.progress import Progress
 from widemargin.sparse_kernel.advice import warn_not_converged
-from widemargin.sparse_kernel.learned import (
-    Learned,
-    Learning,
-    LearnSettings,
-    dense_rows,
-    metric_of,
-)
+from widemargin.sparse_kernel.effort import LearnSettings, Trial, metric_of
+from widemargin.sparse_kernel.grown import Problem
+from widemargin.sparse_kernel.learned import Judges, Learned, Learning
+from widemargin.sparse_kernel.learning_rows import dense_rows
 from widemargin.sparse_kernel.settings import LearnedBasis
 
 Array: TypeAlias = npt.NDArray[Any]
+
+#: Name of an attribute that an estimator has whose fit is a :class:`Trial`.
+TRIAL = "_trial"
 
 
 class LearnsBasis:
@@ -42,7 +43,9 @@ class LearnsBasis:
         data: tuple[Any, Any, Any],
     ) -> tuple[FitProgress, dict[str, Any]]:
         """Learn basis vectors; return the fitted attributes."""
+        started = time.perf_counter()  # rehearsals count
         rows, labels, caps = training.rows, training.targets.numbers, training.caps
+        trial: Trial | None = self.__dict__.get(TRIAL)
         basis = self._basis()
         assert isinstance(basis, LearnedBasis)
         settings = LearnSettings(
@@ -53,11 +56,12 @@ class LearnsBasis:
             max_iter=self.max_iter,
             fit_intercept=self.fit_intercept,
             n_threads=thread_count(self.n_jobs),
+            chooses_weight=isinstance(self.C, str),
         )
         (problem,) = self._problems(training.targets)
         packed = recall(self, rows, labels, caps)
-        if packed is not None and "metric" not in packed:
-            packed = None  # a file of format 2, of other solvers: it begins with the vectors
+        if packed is not None and "plan" not in packed:
+            packed = None  # an older file, of other solvers: it begins with the vectors
         units = None if packed else self._previous_units(previous, basis)
         learning = Learning(
             dense_rows(rows),
@@ -67,7 +71,10 @@ class LearnsBasis:
             settings,
             rng,
             previous=units,
+            factor=self._begin_factor(previous),
             packed=packed,
+            judges=None if trial is None else self._judges(trial, problem, training),
+            most=None if trial is None else trial.most,
         )
         told = FitProgress(self, settings.n_rounds(learning.solver), *data)
         progress = Progress(
@@ -78,6 +85,7 @@ class LearnsBasis:
                 lambda: _standing(learning.so_far()),
             ),
             earlier=(learning.state.history.get("seconds") or [0.0])[-1],
+            started=started,
         )
         try:
             learning.solve(progress)
@@ -111,6 +119,7 @@ class LearnsBasis:
             n_iter_=int(learned.n_iter),
             history_=learned.history | {"n_basis": np.full(n_rounds, count)},
             stop_reason_=learned.stop_reason,
+            C_=self._cap() * learned.factor,
             _is_learned=True,
             _stages=[(learned.coef, learned.intercept)],
         )
@@ -123,13 +132,31 @@ class LearnsBasis:
         packed = learning.pack()
         return {} if packed is None else {STATE: keep(self, fingerprint(*data), packed)}
 
+    def _judges(self: Any, trial: Trial, problem: Problem, training: TrainingRows) -> Judges:
+        """Return rows that judge the machine; their classes are among those to learn from."""
+        labels = np.searchsorted(self.classes_, trial.y)
+        weights = np.ones(len(labels)) if trial.sample_weight is None else trial.sample_weight
+        # Classes weigh as they do where they are learned.
+        learned = training.targets.numbers
+        of_classes = self._class_weights(self.classes_[learned], learned, training.weights)
+        rows = np.ascontiguousarray(dense_rows(trial.X), dtype=np.float64)
+        targets = problem.loss.encode(labels, problem.n_outputs)
+        return Judges(rows, labels, targets, np.asarray(weights * of_classes[labels]))
+
+    def _begin_factor(self: Any, previous: dict[str, Any] | None) -> float:
+        """Return which C a warm start goes on with, as a factor of that of the caps."""
+        goes_on = isinstance(self.C, str) and previous is not None
+        return float(previous["C_"] / self._cap()) if goes_on and previous else 1.0
+
     def _previous_units(
         self: Any, previous: dict[str, Any] | None, basis: LearnedBasis
     ) -> tuple[Kernel, Array] | None:
         if previous is None:
             return None
         kernel = previous["model_"].kernel
-        same = basis.metric in ("auto", metric_of(kernel))
+        # A metric "diagonal" is "scaled" as long as no width has moved.
+        metric = metric_of(kernel)
+        same = basis.metric in ("auto", metric, {"scaled": "diagonal"}.get(metric))
         if not (previous["_is_learned"] and same):
             raise ValueError(
                 "warm_start=True with a learned basis goes on from a learned basis of the same "

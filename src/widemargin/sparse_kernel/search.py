@@ -1,43 +1,32 @@
 """The search for the settings of a sparse kernel machine, judged on splits of the rows.
 
 First come the metric of a learned basis, C and the width, by machines of a middle size that are
-fitted to few rows. Of a learned basis each metric is tried with each C (`survey`); of a
-chosen one, `climb` goes uphill in C and width. The number of vectors comes next. On each
-split one chosen basis grows from size to size; learned ones begin anew.
-`fewest_within_one_standard_error` then chooses. At last C is looked at once more, by machines
-of that number of vectors.
+fitted to few rows. A learned basis chooses C for itself on the way, by the rows that judge it, so
+that only metrics and two widths are compared (`survey`); of a chosen one, `climb` goes uphill in C
+and width. The number of vectors comes next. On each split one chosen basis grows from size to
+size; learned ones begin anew. `fewest_within_one_standard_error` then chooses. The C of a chosen
+basis is looked at once more, by machines of that number of vectors.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import copy
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
 
-from widemargin._system.threads import one_blas_thread
-from widemargin.estimation.named_kernels import as_kernel
 from widemargin.estimation.splits import Places, Split
 from widemargin.kernels import Rows
-from widemargin.solvers.units.start import method_of_sklearn, start_units
-from widemargin.solvers.units.stochastic import StochasticUnits
-from widemargin.solvers.units.values import WorkingRows
 from widemargin.sparse_kernel.choices import (
     C_RANGE,
     Choice,
+    Outcome,
     Pair,
     climb,
     rises,
@@ -45,48 +34,25 @@ from widemargin.sparse_kernel.choices import (
     within,
 )
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
-from widemargin.sparse_kernel.learned import dense_rows, metric_for
-from widemargin.sparse_kernel.settings import LearnedBasis, as_basis
+from widemargin.sparse_kernel.trials import (
+    SCREEN_ROWS,
+    Candidate,
+    Data,
+    Judged,
+    fit_and_score,
+    linear_score,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
-Data: TypeAlias = tuple[Rows, Array, Array | None]  # rows, labels and weights
 
 #: Rounds in which C is looked at once more, at the most.
 MOST_LAST_LOOKS = 12
 
-_SCREEN_ROWS = 3000  # that C and width are chosen by, where there are more
 _SCREEN_SPLITS, _FIRST_SPLITS = 2, 5  # that are used then, and where there are few rows
 _SEARCH_ROWS = 20_000  # that sizes are chosen by, and that scores are of, where there are more
-# Epochs and moves of a machine of the search, by its rows times vectors times classes: more change
-# scores, not their order. The largest ones are learned by stochastic gradients alone.
-_LITTLE_WORK, _MUCH_WORK = 3e6, 2e7
-_ROUNDS, _FEWER_ROUNDS = 80, 40
-_STEPS, _EPOCHS = 14_000, (6, 60)  # about so many steps, in so many epochs
-_LEAST_ROWS = 1.0  # for each parameter of a metric that is tried
-_MOST_FEATURES = {"diagonal": 300, "full": 50}  # for which a metric is tried
 _LINEAR_WORK = 5e7  # rows times features times classes, up to which a linear model is looked at
 
 _pool_of: int | None = None  # the process that has begun to search by several
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Settings to be judged; ``width`` is a factor of the gamma that "scale" stands for."""
-
-    C: float
-    width: float
-    max_basis: int
-    metric: str = ""  # of a learned basis
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What became of a candidate on one split."""
-
-    machine: SparseKernelClassifier
-    score: float
-    seconds: float
-    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -106,6 +72,19 @@ class Record:
     def mean(self) -> float:
         """The mean score."""
         return float(self.scores.mean())
+
+    @property
+    def losses(self) -> Array:
+        """The losses of the splits that were used."""
+        return np.array([judged.loss for judged in self.by_split.values()])
+
+    @property
+    def weight(self) -> float:
+        """The C that was given, or else the geometric mean of those that machines chose."""
+        if not np.isnan(self.candidate.C):
+            return self.candidate.C
+        chosen = [judged.machine.C_ for judged in self.by_split.values()]
+        return within(float(np.exp(np.mean(np.log(chosen)))), C_RANGE)
 
 
 @dataclass
@@ -157,24 +136,27 @@ class Search:
         Cs: Sequence[float] | None,
         widths: Sequence[float] | None,
         max_basis: int,
+        linear_parts: Sequence[bool] = (False,),
     ) -> Choice:
-        """Return the best metric, C and width for machines of one size on few rows.
+        """Return the best settings for machines of one size on few rows.
 
         Without metrics, the basis is a chosen one.
         """
-        large = max(len(train) for train, _ in self.splits) > _SCREEN_ROWS
+        large = max(len(train) for train, _ in self.splits) > SCREEN_ROWS
         numbers = range(len(self.splits))[: _SCREEN_SPLITS if large else _FIRST_SPLITS]
-        judge = partial(self._judge_choices, "screen", max_basis, numbers, _SCREEN_ROWS)
+        judge = partial(self._judge_choices, "screen", max_basis, numbers, SCREEN_ROWS)
         if metrics:
-            every = range(len(self.splits))
+            every = range(len(self.splits))[: _SCREEN_SPLITS if large else None]
             by_all = partial(self._judge_choices, "metric", max_basis, every, _SEARCH_ROWS)
             several = large or len(self.splits) > len(numbers)
-            return survey(judge, by_all if several else None, metrics, Cs, widths)
+            again = by_all if several else None
+            return survey(judge, again, metrics, Cs, widths, linear_parts)
 
         def judge_pairs(pairs: list[Pair]) -> dict[Pair, Array]:
-            return {choice[1:]: scores for choice, scores in judge(_with_metric(pairs)).items()}
+            found = judge([("", *pair, False) for pair in pairs])
+            return {choice[1:3]: outcome.scores for choice, outcome in found.items()}
 
-        return "", *climb(judge_pairs, Cs, widths)
+        return "", *climb(judge_pairs, Cs, widths), False
 
     def best_weight(self, choice: Choice, max_basis: int, scores: Array) -> float:
         """Return the best C for machines of the number of vectors that was chosen.
@@ -183,13 +165,13 @@ class Search:
         """
         numbers = range(len(self.splits))
         judge = partial(self._judge_choices, "C", max_basis, numbers, _SEARCH_ROWS)
-        metric, C, width = choice
+        metric, C, width, linear = choice
         known = {C: scores}
 
         def look_at(values: list[float]) -> None:
             unknown = [value for value in values if value not in known]
-            found = judge([(metric, value, width) for value in unknown]) if unknown else {}
-            known.update({each[1]: told for each, told in found.items()})
+            found = judge([(metric, value, width, linear) for value in unknown]) if unknown else {}
+            known.update({each[1]: told.scores for each, told in found.items()})
 
         for way in (10**0.5, 10**-0.5):
             begun = C
@@ -210,18 +192,22 @@ class Search:
         numbers: Sequence[int],
         most_rows: int,
         choices: list[Choice],
-    ) -> dict[Choice, Array]:
-        """Return the scores of choices; of none, where the stage is to end."""
+    ) -> dict[Choice, Outcome]:
+        """Return what became of choices; of none, where the stage is to end."""
         if self.is_over(stage):
             return {}
         self.begin_round()
         machines = dict.fromkeys(numbers, self.machine)
         candidates = [
-            (Candidate(C, width, max_basis, metric), machines) for metric, C, width in choices
+            (Candidate(C, width, max_basis, metric, linear), machines)
+            for metric, C, width, linear in choices
         ]
         records = self._judge(stage, candidates, most_rows)
         self._ended |= {stage} if self.end_round() else set()
-        return {choice: record.scores for choice, record in zip(choices, records, strict=True)}
+        return {
+            choice: Outcome(record.scores, record.losses)
+            for choice, record in zip(choices, records, strict=True)
+        }
 
     def is_over(self, stage: str) -> bool:
         """Whether a stage is to end: a callback has said so, or the clock."""
@@ -235,14 +221,14 @@ class Search:
         Ends early when ``patience`` sizes, one after the other, were not better than the best.
         """
         machines = dict.fromkeys(range(len(self.splits)), self.machine)
-        metric, C, width = choice
+        metric, C, width, linear = choice
         grown: list[Record] = []
         best = 0
         for place, size in enumerate(sizes):
             if grown and self.is_over("size"):
                 break
             self.begin_round()
-            candidate = Candidate(C, width, size, metric)
+            candidate = Candidate(C, width, size, metric, linear)
             grown += self._judge("size", [(candidate, machines)], _SEARCH_ROWS)
             if not metric:
                 machines = {number: judged.machine for number, judged in grown[-1].by_split.items()}
@@ -262,7 +248,7 @@ class Search:
         if not is_quick or self.is_over("size"):
             return -np.inf
         scores = Parallel(n_jobs=_usable_jobs(self.n_jobs))(
-            delayed(_linear_score)(self.scorer, self._part(train), self._part(test))
+            delayed(linear_score)(self.scorer, self._part(train), self._part(test))
             for train, test in self.splits
         )
         return float(np.mean(scores))
@@ -275,13 +261,14 @@ class Search:
         what = best.candidate
         return (
             f"{len(self.records)} candidates judged, best of stage {last.stage!r} "
-            f"{best.mean:.4f} with C={what.C:g}, width={what.width:g}, {what.max_basis} vectors"
-            + (f", metric {what.metric!r}" if what.metric else "")
+            f"{best.mean:.4f} with C={best.weight:g}, width={what.width:g}, "
+            f"{what.max_basis} vectors" + (f", metric {what.metric!r}" if what.metric else "")
         )
 
     def table(self) -> dict[str, Any]:
         """Return the record as columns, an entry for each candidate."""
         records = self.records
+        settings = [asdict(record.candidate) | {"C": record.weight} for record in records]
         scores = np.full((len(self.splits), len(records)), np.nan)
         for place, record in enumerate(records):
             scores[list(record.by_split), place] = record.scores
@@ -294,14 +281,15 @@ class Search:
         return {
             "stage": np.array([record.stage for record in records]),
             **{
-                f"param_{each.name}": np.array([getattr(r.candidate, each.name) for r in records])
-                for each in fields(Candidate)
+                f"param_{name}": np.array([params[name] for params in settings])
+                for name in settings[0]
             },
-            "params": [asdict(record.candidate) for record in records],
+            "params": settings,
             "mean_test_score": np.nanmean(scores, axis=0),
             "std_test_score": np.nanstd(scores, axis=0),
             **{f"split{number}_test_score": row.copy() for number, row in enumerate(scores)},
             "mean_fit_time": means(lambda judged: judged.seconds),
+            "mean_test_loss": means(lambda judged: judged.loss),
             "n_basis": means(lambda judged: judged.machine.n_basis_),
             "n_rows": means(lambda judged: judged.n_rows),
         }
@@ -322,7 +310,7 @@ class Search:
                 tasks.append((machine, candidate, train, test))
         results = iter(
             Parallel(n_jobs=_usable_jobs(self.n_jobs))(
-                delayed(_fit_and_score)(
+                delayed(fit_and_score)(
                     machine,
                     candidate,
                     self.scorer,
@@ -368,131 +356,3 @@ def _some(places: Places, y: Array, most: int, seed: int) -> Places:
     place_in_class = np.arange(len(drawn)) - np.repeat(np.cumsum(counts) - counts, counts)
     quota = np.maximum(1, counts * most // len(drawn))
     return np.sort(drawn[order[place_in_class < np.repeat(quota, counts)]])
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Mute warnings: the last fit says them again where they hold for that.
-
-    Only in the main thread of a process, for filters belong to the process: threads that set them
-    at the same time would leave them set for good.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-def _fit_and_score(
-    machine: SparseKernelClassifier,
-    candidate: Candidate,
-    scorer: Any,
-    train: Data,
-    test: Data,
-) -> Judged:
-    """Fit a copy of a machine with the settings of a candidate, or grow a fitted one."""
-    started = time.perf_counter()
-    machine = copy(machine).set_params(
-        C=candidate.C, max_basis=candidate.max_basis, warm_start=True, n_jobs=1
-    )
-    basis = as_basis(machine.basis)
-    if isinstance(basis, LearnedBasis):
-        n_classes = len(np.unique(train[1]))
-        basis = replace(basis, metric=candidate.metric)
-        machine.basis = _with_effort(basis, len(train[1]), candidate.max_basis, n_classes)
-        machine.warm_start = False
-    with _silence():
-        if not hasattr(machine, "model_"):
-            machine.gamma = starting_gamma(machine, *train, factor=candidate.width)
-        machine.fit(*train)
-    seconds = time.perf_counter() - started
-    rows, y, weights = test
-    try:
-        score = float(
-            scorer(machine, rows, y, **({} if weights is None else {"sample_weight": weights}))
-        )
-    except Exception as error:
-        raise ValueError(
-            f"scoring failed on {len(y)} rows that were held out, with {type(error).__name__}: "
-            f"{error}"
-        ) from error
-    if not np.isfinite(score):
-        raise ValueError(
-            f"scoring gave {score} on {len(y)} rows that were held out, for {candidate}. Use "
-            "another scoring, or fewer folds."
-        )
-    return Judged(machine, score, seconds, len(train[1]))
-
-
-def _linear_score(scorer: Any, train: Data, test: Data) -> float:
-    """Return the score of logistic regression; minus infinity where scoring takes no such model."""
-    rows, y, weights = train
-    scale = StandardScaler(with_mean=False).fit(rows)
-    linear = LogisticRegression(max_iter=100)
-    with _silence(), one_blas_thread():
-        method_of_sklearn(LogisticRegression.fit)(linear, scale.transform(rows), y, weights)
-        rows, y, weights = test
-        weighed = {} if weights is None else {"sample_weight": weights}
-        try:
-            return float(scorer(linear, scale.transform(rows), y, **weighed))
-        except Exception:
-            return -np.inf  # made for machines of this library, say
-
-
-def _with_effort(basis: LearnedBasis, n_rows: int, max_basis: int, n_classes: int) -> LearnedBasis:
-    """Return settings with as many epochs and moves as a machine of the search is worth."""
-    work = n_rows * max_basis * n_classes
-    most = _ROUNDS if isinstance(basis.max_iter, str) else basis.max_iter
-    if work <= _LITTLE_WORK:
-        return replace(basis, max_iter=min(most, _ROUNDS))
-    if work <= _MUCH_WORK or basis.solver == "projection":
-        return replace(basis, max_iter=min(most, _FEWER_ROUNDS))
-    epochs = int(np.clip(_STEPS * StochasticUnits.batch_size // n_rows, *_EPOCHS))
-    return replace(basis, solver="adam", max_iter=min(most, epochs))
-
-
-def starting_gamma(
-    machine: SparseKernelClassifier, X: Rows, y: Array, weights: Array | None, factor: float
-) -> float | str:
-    """Return ``factor`` times the gamma that "scale" stands for on these rows."""
-    if factor == 1:
-        return "scale"
-    data = machine._validate_training_data(X, y, weights)
-    rows = data.rows
-    basis = as_basis(machine.basis)
-    if not isinstance(basis, LearnedBasis):
-        kernel: Any = as_kernel("rbf", rows, gamma="scale", weights=data.weights)
-        return float(factor * kernel.gamma)
-    used = np.flatnonzero(data.caps > 0)
-    metric = metric_for(basis, len(used), rows.shape[1])
-    working = WorkingRows(dense_rows(rows)[used], data.caps[used], metric)
-    rng = check_random_state(machine.random_state)
-    units = start_units(working, data.targets.numbers[used], machine.max_basis, rng)
-    squared_unit = working.scale[0] ** 2 if metric == "none" else 1.0  # of distances
-    gamma = float(factor * units.weights[0] ** 2 / squared_unit)
-    if not 0.0 < gamma < np.inf:
-        raise ValueError(
-            f"Features of a spread of {working.scale[0]:.1e} have squared distances that double "
-            "precision cannot hold. Rescale X, or set metric='diagonal'."
-        )
-    return gamma
-
-
-def _with_metric(pairs: list[Pair]) -> list[Choice]:
-    return [("", *pair) for pair in pairs]
-
-
-def metrics_to_try(basis: Any, n_rows: int, n_features: int) -> list[str]:
-    """Return the metrics to choose from, the simplest first; none for a basis that is chosen."""
-    if not isinstance(basis, LearnedBasis):
-        return []
-    if basis.metric != "auto":
-        return [basis.metric]
-    parameters = {"diagonal": n_features, "full": n_features**2}
-    return ["none"] + [
-        metric
-        for metric, count in parameters.items()
-        if n_features <= _MOST_FEATURES[metric] and n_rows >= _LEAST_ROWS * count
-    ]

@@ -18,7 +18,7 @@ from widemargin._system.parameters import check_choice, check_flag, check_intege
 from widemargin.losses import CLASS_LOSSES, Loss
 from widemargin.readouts import Link, Readout
 
-_METRICS = ("auto", "none", "diagonal", "full")
+_METRICS = ("auto", "none", "scaled", "diagonal", "full")
 _SOLVERS = ("auto", "projection", "adam")
 
 
@@ -77,22 +77,25 @@ class LearnedBasis(BaseEstimator):  # type: ignore[misc]  # untyped base
 
     Parameters
     ----------
-    metric : {"auto", "none", "diagonal", "full"}, default="auto"
-        What is learned of distances. "none": a common width. "diagonal": a width for each vector,
-        and a weight for each feature. "full": a width for each vector, and a linear map of the
+    metric : {"auto", "none", "scaled", "diagonal", "full"}, default="auto"
+        What is learned of distances. "none": a common width. "scaled": the same, of features that
+        are divided by their spread. "diagonal": a width for each vector, and a weight for each
+        feature. "full": a width for each vector, and a linear map of the
         features. "auto" looks at what there is to learn it from: "full" up to 20 features, where
         there are two rows for each entry of the map; else "diagonal" up to 200 features, where
-        there are 20 rows for each of them; else "none". A warm start keeps the metric that it
-        begins with.
+        there are 20 rows for each of them; else "none" where all features have about the same
+        range, and "scaled" where they have not. A warm start keeps the metric that it begins with.
 
     solver : {"auto", "projection", "adam"}, default="auto"
         How vectors are moved. "projection": variable projection, which solves for all coefficients
         at every move. "adam": stochastic gradients, with steps whose length falls to nothing along
         half a cosine over ``max_iter`` epochs. "auto": stochastic gradients in cycles, each twice
-        as long as the one before, as long as one lowers the objective by 22 % (a single one where
-        that is below 3 % of the objective at zero coefficients); then projection, until 10 moves
-        lower it by less than ten times the ``tol`` of the estimator. A warm start begins with
-        projection.
+        as long as the one before, then projection, until 10 moves lower the objective by less than
+        ten times the ``tol`` of the estimator. Rows that are held out say how many cycles and moves
+        pay, and choose C if it is "auto". Up to 3,000 rows that is rehearsed on up to five splits,
+        and then done with all rows. Of more rows a tenth to a fifth is held out, and joins the
+        others once moves have shown that they can be trusted. Fewer than 40 rows are all learned
+        from. A warm start begins with projection.
 
     max_iter : int or "auto", default="auto"
         Epochs and moves at the most; of the solver "auto", half of them may be epochs. "auto" is
@@ -235,6 +238,7 @@ class HasBasisSettings:
                 2, lambda file: isinstance(as_basis(file.get("basis", "shared")), LearnedBasis)
             ),
             "readout_": Added(2, _readout_of_old_file),
+            "C_": Added(4, lambda file: float(file.get("best_params_", file)["C"])),
             **{name: Removed(2) for name in (_ONCE_OF_CHOSEN | _ONCE_OF_LEARNED)},
         }
     )

@@ -30,6 +30,7 @@ class StartsWarm:
         )
         previous = {name: getattr(self, name) for name in (*names, "intercept_", "model_")}
         return previous | {
+            "C_": self.C_,
             "feature_names_in_": getattr(self, "feature_names_in_", None),
             "stages": self._stages,
         }

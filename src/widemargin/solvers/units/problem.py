@@ -15,6 +15,7 @@ The rows, the units and the gradient in them are those of :mod:`widemargin.solve
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ from widemargin.solvers.newton import MOST_EXCESS, JointNewton, NewtonResult
 from widemargin.solvers.progress import Solver, SolverState
 from widemargin.solvers.units.moments import ADAM_RATES, PARTS, Moments
 from widemargin.solvers.units.values import (
+    COMMON_WIDTH,
     UnitColumns,
     Units,
     WorkingRows,
@@ -108,6 +110,10 @@ class LearnedProblem:
         Gives the score of units and coefficients on rows that are not learned from.
     linear : ndarray of shape (n_rows, n_linear) or None
         The rows as a linear part sees them.
+    held_out_loss : callable or None
+        Gives their mean loss there, by which :class:`StagedUnits` chooses how far to go, and C.
+    whole : LearnedProblem or None
+        The same problem with the rows that are held out for that loss.
 
     Attributes
     ----------
@@ -127,25 +133,41 @@ class LearnedProblem:
         fit_intercept: bool,
         n_threads: int,
         held_out: Callable[[Units, Array], float] | None = None,
+        held_out_loss: Callable[[Units, Array], float] | None = None,
+        whole: LearnedProblem | None = None,
         linear: Array | None = None,
     ) -> None:
         self.working = working
         self.columns = UnitColumns(len(working.rows), n_units, fit_intercept, n_threads, linear)
         self.objective = BasisObjective(loss, targets, weights, n_outputs, self.columns)
-        self.held_out = held_out
+        self.held_out, self.held_out_loss, self.whole = held_out, held_out_loss, whole
         self.reference: float | None = None
-        self._loss, self._targets = loss, targets
-        self._total_weight = float(np.sum(weights))
+        self._loss, self._targets, self._weights = loss, targets, weights
         self._narrow_weights = np.ascontiguousarray(weights, dtype=np.float32)
+        self._weighed = {1.0: self}
+
+    def times(self, factor: float) -> LearnedProblem:
+        """Return the problem with so many times the C; rows and columns are the same ones."""
+        if factor not in self._weighed:
+            other = copy(self)
+            other._weights = factor * self._weights
+            other._narrow_weights = np.ascontiguousarray(other._weights, dtype=np.float32)
+            other.objective = BasisObjective(
+                self._loss, self._targets, other._weights, self.objective.n_outputs, self.columns
+            )
+            other.reference = None
+            self._weighed[factor] = other
+        return self._weighed[factor]
 
     def check_point(self, point: LearnedPoint) -> None:
         """Require a machine of the shapes that this problem has."""
         columns, n_dimensions = self.columns, self.working.rows.shape[1]
-        n_units, is_none = columns.n_units, self.working.metric == "none"
+        n_units = columns.n_units
+        has_common_width = self.working.metric in COMMON_WIDTH
         expected = {
             "centres": (n_units, n_dimensions),
             "log_widths": (n_units,),
-            "log_weights": (1 if is_none else n_dimensions,),
+            "log_weights": (1 if has_common_width else n_dimensions,),
             "mapping": (n_dimensions, n_dimensions) if self.working.metric == "full" else (),
             "coefficients": (columns.n_columns, self.objective.n_outputs),
         }
@@ -174,7 +196,7 @@ class LearnedProblem:
         if self.reference is None:
             at_zero = objective.derivatives(objective.scores(zero))
             # Where classes have equal rows all of the gradient may be rounding error.
-            least = 16 * float(np.finfo(np.float32).eps) * self._total_weight
+            least = 16 * float(np.finfo(np.float32).eps) * float(np.sum(self._weights))
             self.reference = max(least, float(np.linalg.norm(objective.gradient(zero, at_zero))))
         coefficients = zero if start is None else start
         return newton.solve(objective, coefficients, objective.scores(coefficients), self.reference)

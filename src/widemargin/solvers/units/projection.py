@@ -40,8 +40,7 @@ from widemargin.solvers.units.values import Units
 Array: TypeAlias = npt.NDArray[Any]
 
 _STEP = {"centres": 1.0, "log_weights": 0.3, "log_widths": 1.0, "mapping": 0.1}
-_WINDOW = 10  # moves that must bring something between them,
-_FIRST_MOVES = 40  # once L-BFGS has learned what curves how much
+_WINDOW = 10  # moves that must bring something between them
 _TRIALS_A_ROUND = 3  # on the average, at the most
 _INNER = JointNewton(tol=1e-4, max_iter=10, max_products=40)
 
@@ -156,6 +155,8 @@ class VariableProjection(UnitSolver[ProjectionState]):
     ----------
     tol : float
         Relative decrease of the objective in ten outer iterations below which it ends.
+    first_moves : int
+        Outer iterations before that counts: L-BFGS has to learn what curves how much.
 
     The others are those of :class:`UnitSolver`; a round is an outer iteration.
     """
@@ -165,6 +166,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
     state_type: ClassVar[type[UnitState]] = ProjectionState
 
     tol: float = 1e-2
+    first_moves: int = 40
 
     def init(self, problem: LearnedProblem, units: Units) -> ProjectionState:
         """Return the state in which units begin to move."""
@@ -192,7 +194,7 @@ class VariableProjection(UnitSolver[ProjectionState]):
         self, problem: LearnedProblem, state: ProjectionState, walk: _Walk
     ) -> dict[str, float]:
         before = state.history.get("objective", [])[-_WINDOW:][:1]
-        before = before if state.n_rounds + 1 >= _FIRST_MOVES else []
+        before = before if state.n_rounds + 1 >= self.first_moves else []
         objective = state.point.objective
         if walk.ended_at_no_number:
             state.stopped_because = "not_finite"

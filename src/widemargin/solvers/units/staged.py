@@ -1,19 +1,32 @@
 """Learned basis by stochastic gradients first and variable projection after them.
 
 Problem      that of :mod:`widemargin.solvers.units.problem`
-State        that of the solver at work, and which one it is
-Step         one of that solver. Stochastic steps are cheap, and come a long way from where units
-             begin; projection then goes to the optimum nearby, which they would circle around
-Stops        when the last solver does; the first one only hands over
+State        that of the solver at work, and which one it is; where rows are held out, the best
+             machine by its loss on these, and the factor of C that it is the best with
+Step         one of the solver at work. Stochastic steps are cheap, and come a long way from where
+             units begin; projection then goes to the optimum nearby, which they would circle
+             around. Where rows are held out, the machine is judged by its loss on them at the end
+             of each cycle of stochastic steps and after each move. With ``chooses_weight`` a cycle
+             ends with a look at other values of C: units stay where they are, coefficients are
+             solved for anew, and the C of the lowest loss is taken on. Moves that lower that loss
+             by much can be trusted: C is looked at once more, the rows that were held out join
+             the others, and projection goes on
+Stops        when the last solver does; the first one only hands over. Where rows are held out,
+             also when a cycle, or a number of moves, has not lowered the loss on them; and the
+             first solver hands over when a cycle has lowered it by little
 
 Source: ours.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from widemargin.solvers.newton import JointNewton
 from widemargin.solvers.progress import Progress
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem, UnitSolver, UnitState
 from widemargin.solvers.units.projection import ProjectionState, VariableProjection
@@ -25,6 +38,17 @@ _STATES: dict[str, type[UnitState]] = {
     "projection": ProjectionState,
 }
 _ENDS = ("not_finite", "early_stopping")  # reasons of the first solver that end the second one too
+_LEAST_GAIN = 1e-3  # share of the held-out loss: a decrease by less is none
+_CYCLE_GAIN = 0.12  # share that a cycle must have brought to be followed by another
+_JOIN_GAIN, _JOIN_MOVES = 0.03, 5  # share that moves have brought, and how many, to be trusted
+_MOVES_AFTER = 25  # that are made in any case once all rows have joined
+_PATIENCE = 15  # moves without a lower loss after which it ends
+# In which other values of C lie, and the share of the loss that each step that way must bring: a
+# smaller C is the safer one.
+_WAYS = ((10**-0.5, _LEAST_GAIN), (10**0.5, 0.01))
+_FACTORS = (1e-4, 30.0)  # of C, at the least and at the most
+# At another C. The gradient alone says little of it, next to that at zero coefficients.
+_LOOK = JointNewton(tol=1e-3, excess=2e-3, max_iter=10, max_products=40)
 
 
 @dataclass(kw_only=True)
@@ -36,22 +60,55 @@ class StagedState(UnitState):
     stage : {"adam", "projection"}
     part : UnitState
         Of the solver at work.
+    factor : float
+        Of C, at which the solver is at work.
+    best_factor : float
+        The one that the best machine on held-out rows has.
+    best_effort : tuple of int
+        Cycles and moves after which it was found.
+    loss_of_cycles : float
+        Of held-out rows, where the first solver handed over.
+    has_joined : bool
+        Whether all rows are learned from now.
+    n_watched : int
+        Moves that were made before that.
     """
 
     stage: str
     part: UnitState
+    factor: float = 1.0
+    best_factor: float = 1.0
+    best_effort: tuple[int, int] = (0, 0)
+    loss_of_cycles: float = np.inf
+    has_joined: bool = False
+    n_watched: int = 0
 
     def pack(self) -> dict[str, Any]:
         """Return the state as what model files hold."""
-        return super().pack() | {"stage": self.stage, "part": self.part.pack()}
+        return super().pack() | {
+            "stage": self.stage,
+            "part": self.part.pack(),
+            "factor": self.factor,
+            "best_factor": self.best_factor,
+            "best_effort": list(self.best_effort),
+            "loss_of_cycles": self.loss_of_cycles,
+            "has_joined": self.has_joined,
+            "n_watched": self.n_watched,
+        }
 
     @classmethod
     def unpack(cls, packed: dict[str, Any], problem: LearnedProblem) -> Self:
         """Return the state that was packed, bound to the same problem."""
+        cycles, moves = packed["best_effort"]
+        shared = cls._unpack_shared(packed, problem)
+        problem = (packed["has_joined"] and problem.whole) or problem
         return cls(
-            **cls._unpack_shared(packed, problem),
+            **shared,
             stage=packed["stage"],
-            part=_STATES[packed["stage"]].unpack(packed["part"], problem),
+            part=_STATES[packed["stage"]].unpack(packed["part"], problem.times(packed["factor"])),
+            **{name: packed[name] for name in ("factor", "best_factor")},
+            best_effort=(cycles, moves),
+            **{name: packed[name] for name in ("loss_of_cycles", "has_joined", "n_watched")},
         )
 
 
@@ -63,17 +120,22 @@ class StagedUnits(UnitSolver[StagedState]):
     ----------
     stochastic : StochasticUnits
     projection : VariableProjection
+        Of ``max_iter`` 0 where there is to be none.
+    chooses_weight : bool
+        Whether rows that are held out also choose C.
     """
 
     name: ClassVar[str] = "auto"
     requires: ClassVar[tuple[str, ...]] = (
         *StochasticUnits.requires,
         *VariableProjection.requires,
+        "times",
     )
     state_type: ClassVar[type[UnitState]] = StagedState
 
     stochastic: StochasticUnits
     projection: VariableProjection
+    chooses_weight: bool = False
 
     def init(self, problem: LearnedProblem, units: Units) -> StagedState:
         """Return the state in which units begin to move."""
@@ -83,36 +145,155 @@ class StagedUnits(UnitSolver[StagedState]):
     def step(
         self, problem: LearnedProblem, state: StagedState, progress: Progress
     ) -> dict[str, float] | None:
-        """Do a round of the solver at work; None where the time was over in its midst."""
+        """Do a round of the solver at work; None where the time was over in its midst.
+
+        An interrupt in its midst, or while the machine is judged, leaves the state as it was.
+        """
+        work = copy(state)
+        history = {name: list(values) for name, values in state.part.history.items()}
+        work.part = replace(state.part, history=history)
+        entries = self._step(problem, work, progress)
+        vars(state).update(vars(work))
+        return entries
+
+    def _step(
+        self, problem: LearnedProblem, state: StagedState, progress: Progress
+    ) -> dict[str, float] | None:
         part: Any = state.part
         is_first = state.stage == "adam"
         part.stopped_because = ""
         solver: Any = self.stochastic if is_first else self.projection
-        entries: dict[str, float] | None = solver.step(problem, part, progress)
+        if state.has_joined and problem.whole is not None:
+            problem = problem.whole
+            left = self.projection.max_iter - state.n_watched
+            solver = replace(self.projection, first_moves=_MOVES_AFTER, max_iter=left)
+        entries: dict[str, float] | None = solver.step(problem.times(state.factor), part, progress)
         if entries is None:
             state.stopped_because = part.stopped_because
             return None
         for name, value in entries.items():
             part.history.setdefault(name, []).append(value)
-        for name in ("point", "best", "best_score", "last_rise", "n_newton", "reference"):
+        if problem.held_out_loss is not None:
+            entries["held_out_loss"] = self._watch(problem, state)
+        elif state.has_joined:
+            entries["held_out_loss"] = np.nan
+            state.best = None
+        else:
+            for name in ("best", "best_score", "last_rise"):
+                setattr(state, name, getattr(part, name))
+        part = state.part
+        for name in ("point", "n_newton", "reference"):
             setattr(state, name, getattr(part, name))
         reason = part.stopped_because
-        if not reason:
+        if not reason or state.stopped_because:
             return entries
-        if is_first and reason not in _ENDS:
-            state.stage, state.part = "projection", self._handed_over(problem, part)
+        if is_first and reason not in _ENDS and self.projection.max_iter > 0:
+            state.stage, state.part = "projection", self._handed_over(problem, state)
+            state.loss_of_cycles = -state.best_score
         else:
             state.stopped_because = reason
         return entries
 
-    def _handed_over(self, problem: LearnedProblem, part: UnitState) -> ProjectionState:
+    def _watch(self, problem: LearnedProblem, state: StagedState) -> float:
+        """Judge the machine by rows that are held out, where a cycle or a move has ended.
+
+        Returns the loss; NaN in the midst of a cycle.
+        """
+        part: Any = state.part
+        if state.stage == "projection":
+            effort = (state.best_effort[0], part.n_rounds)
+            loss = self._loss(problem, part.point)
+        else:
+            effort = (self.stochastic.cycles_in(part.n_rounds), 0)
+            if effort[0] == self.stochastic.cycles_in(part.n_rounds - 1):
+                return np.nan
+            loss = self._weigh(problem, state)
+        lowest = -state.best_score
+        may_join = problem.whole is not None and effort[1] < self.projection.max_iter
+        if state.best is None or loss < (1.0 - _LEAST_GAIN) * lowest:
+            state.best, state.best_score = part.point, -loss
+            state.best_factor, state.best_effort = state.factor, effort
+            if state.stage == "adam" and effort[0] > 1 and loss > (1.0 - _CYCLE_GAIN) * lowest:
+                part.stopped_because = part.stopped_because or "tol"
+            is_trusted = loss < (1.0 - _JOIN_GAIN) * state.loss_of_cycles
+            if may_join and is_trusted and effort[1] >= _JOIN_MOVES:
+                self._weigh(problem, state)
+                self._join(problem, state)
+        elif state.stage == "adam" or effort[1] - state.best_effort[1] >= _PATIENCE:
+            is_trusted = lowest < (1.0 - _JOIN_GAIN) * state.loss_of_cycles
+            if may_join and is_trusted and state.stage == "projection":
+                # Moves have brought much, and then went too far for this C: back to the best of
+                # them, and on from there with a smaller one.
+                part.point, state.factor = state.best, state.best_factor
+                if self.chooses_weight:
+                    state.factor = max(_FACTORS[0], _rounded(state.factor * _WAYS[0][0]))
+                self._join(problem, state)
+            else:
+                state.stopped_because = "held_out"
+        return loss
+
+    def _loss(self, problem: LearnedProblem, point: LearnedPoint) -> float:
+        assert problem.held_out_loss is not None
+        loss = problem.held_out_loss(point.units, point.coefficients)
+        return loss if np.isfinite(loss) else np.inf
+
+    def _weigh(self, problem: LearnedProblem, state: StagedState) -> float:
+        """Take on the C of the lowest loss on held-out rows, with its coefficients."""
+        part: Any = state.part
+        begin = part.point
+        known = {state.factor: (self._loss(problem, begin), begin)}
+
+        def look_at(factor: float) -> float:
+            weighed = problem.times(factor)
+            weighed.reference = None
+            result = weighed.solve_coefficients(
+                begin.units, weighed.map_rows(begin.units), begin.coefficients, _LOOK
+            )
+            part.n_newton += result.n_iter
+            point = LearnedPoint.of(begin.units, result)
+            known[factor] = self._loss(problem, point), point
+            return known[factor][0]
+
+        for way, least in _WAYS if self.chooses_weight else ():
+            while _FACTORS[0] <= (further := _rounded(state.factor * way)) <= _FACTORS[1]:
+                if look_at(further) > (1.0 - least) * known[state.factor][0]:
+                    break
+                state.factor = further
+            if len(known) > 2:
+                break  # the other way was higher where it began
+        loss, point = known[state.factor]
+        if point is not begin:
+            part.point, part.reference = point, problem.times(state.factor).reference
+            if state.stage == "adam":
+                part.moments = part.moments.with_coefficients(point.coefficients)
+        return loss
+
+    def _join(self, problem: LearnedProblem, state: StagedState) -> None:
+        """Go on with all rows, from the machine and the C that there are now."""
+        assert problem.whole is not None
+        state.best_factor, state.has_joined = state.factor, True
+        state.n_watched = state.part.n_rounds
+        state.part = self._handed_over(problem.whole, state)
+        state.part.stopped_because = ""
+
+    def _handed_over(self, problem: LearnedProblem, state: StagedState) -> ProjectionState:
         """Return the state in which projection goes on."""
-        state = self.projection.init(problem, part.point.units)
-        state.inner_start = part.point.coefficients
-        state.best, state.best_score, state.last_rise = part.best, part.best_score, 0
-        state.n_newton, state.reference = part.n_newton, part.reference
-        return state
+        part: Any = state.part
+        after = self.projection.init(problem.times(state.factor), part.point.units)
+        after.point = part.point
+        after.inner_start = part.point.coefficients
+        after.best, after.best_score, after.last_rise = part.best, part.best_score, 0
+        after.n_newton = part.n_newton
+        after.reference = problem.times(state.factor).reference  # of all rows, none as yet
+        return after
 
     def finish(self, problem: LearnedProblem, state: StagedState) -> LearnedPoint:
         """Return the machine that is kept: the best on held-out rows, or else the last."""
-        return self.projection.finish(problem, state)  # type: ignore[arg-type]
+        factor = state.factor if state.best is None else state.best_factor
+        problem = problem.whole or problem
+        return self.projection.finish(problem.times(factor), state)  # type: ignore[arg-type]
+
+
+def _rounded(factor: float) -> float:
+    """Return a number without its last digits, so that there and back again is the same."""
+    return float(f"{factor:.12g}")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from widemargin.solvers.units.values import Units, WorkingRows
+from widemargin.solvers.units.values import COMMON_WIDTH, Units, WorkingRows
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ def start_units(
     squared = _START_EXPONENT / apart if apart > 0 else 1.0
     if exponent is not None:
         squared = exponent * (working.scale[0] ** 2 if working.metric == "none" else 1.0)
-    count = 1 if working.metric == "none" else rows.shape[1]
+    count = 1 if working.metric in COMMON_WIDTH else rows.shape[1]
     return Units(
         centres if mapping is None else centres @ mapping,
         np.zeros(len(centres)),

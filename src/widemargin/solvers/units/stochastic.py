@@ -15,6 +15,7 @@ Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -91,16 +92,18 @@ class StochasticUnits(UnitSolver[StochasticState]):
     seed : int
         Of the order of the rows.
     batch_size : int
+    epochs_a_round : int
+        Of few rows a round sees each several times.
     first_cycle : int or None
-        Epochs after which the length of steps has fallen to nothing and begins anew, each time for
-        twice as many epochs. None is a single cycle of all epochs.
+        Rounds after which the length of steps has fallen to nothing and begins anew, each time for
+        twice as many rounds. None is a single cycle of all rounds.
     tol : float
         Relative decrease of the objective from the end of a cycle to that of the next one below
         which it ends.
     enough : float
         Share of the objective at zero coefficients below which the first cycle has come far enough.
 
-    The others are those of :class:`UnitSolver`; a round is an epoch, in which all rows are seen.
+    The others are those of :class:`UnitSolver`; in an epoch all rows are seen.
     """
 
     name: ClassVar[str] = "adam"
@@ -111,6 +114,7 @@ class StochasticUnits(UnitSolver[StochasticState]):
 
     seed: int = 0
     batch_size: int = 64
+    epochs_a_round: int = 1
     first_cycle: int | None = None
     tol: float = 0.0
     enough: float = 0.0
@@ -127,14 +131,13 @@ class StochasticUnits(UnitSolver[StochasticState]):
     def step(
         self, problem: LearnedProblem, state: StochasticState, progress: Progress
     ) -> dict[str, float] | None:
-        """See all rows once; None where the time was over in the midst of them.
+        """See all rows; None where the time was over in the midst of them.
 
         Ends at a gradient that is not finite.
         """
         n_rows = len(problem.working.rows)
-        rng = np.random.default_rng([self.seed, state.n_rounds])
-        n_batches = max(1, n_rows // self.batch_size)
-        batches = np.array_split(rng.permutation(n_rows), n_batches)
+        batches = self._batches(n_rows, state.n_rounds)
+        n_batches = len(batches)
         lengths = _lengths(problem)
         at_once = max(1, int(_PRODUCTS / (self.batch_size * _products_a_row(problem, state.begin))))
         moments, values = state.moments, list(state.values)
@@ -149,7 +152,7 @@ class StochasticUnits(UnitSolver[StochasticState]):
             gone = (first + some - begin * n_batches) / ((end - begin) * n_batches)
             shares = 0.5 * (1.0 + np.cos(np.pi * gone))
             moments, told = problem.descend(
-                moments, state.begin, [np.sort(batches[place]) for place in some], shares, lengths
+                moments, state.begin, batches[some[0] : some[-1] + 1], shares, lengths
             )
             values += told.tolist()
             if len(told) < len(some):
@@ -182,12 +185,30 @@ class StochasticUnits(UnitSolver[StochasticState]):
             state.stopped_because = "tol" if is_last else ""
         return entries
 
+    def _batches(self, n_rows: int, n_rounds: int) -> list[Array]:
+        """Return the batches of rows that the next round sees, one after the other."""
+        count = max(1, n_rows // self.batch_size)
+        ends = np.linspace(0, n_rows, count + 1).astype(np.intp)[1:-1]
+        first = n_rounds * self.epochs_a_round
+        epochs = range(first, first + self.epochs_a_round)
+        orders = [np.random.default_rng([self.seed, epoch]).permutation(n_rows) for epoch in epochs]
+        return [np.sort(batch) for order in orders for batch in np.split(order, ends)]
+
+    def cycles_in(self, n_rounds: int) -> int:
+        """Return how many cycles so many rounds have come to the end of."""
+        return sum(end <= n_rounds for _, end in self._cycles(n_rounds))
+
     def _cycle(self, n_rounds: int) -> tuple[int, int]:
-        """Return the first epoch of the cycle that the next epoch is in, and the one after it."""
+        """Return the first round of the cycle that the next round is in, and the one after it."""
+        *_, last = self._cycles(n_rounds)
+        return last
+
+    def _cycles(self, n_rounds: int) -> Iterator[tuple[int, int]]:
+        """Yield the first round of each cycle that has begun, and the one after its last."""
         begin, length = 0, self.first_cycle or self.max_iter
-        while begin + length <= n_rounds:
+        while begin <= min(n_rounds, self.max_iter - 1):
+            yield begin, min(begin + length, self.max_iter)
             begin, length = begin + length, 2 * length
-        return begin, min(begin + length, self.max_iter)
 
 
 def _products_a_row(problem: LearnedProblem, units: Units) -> int:

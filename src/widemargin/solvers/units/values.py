@@ -9,6 +9,7 @@ metric of the model.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,8 +25,12 @@ MANY_FEATURES = 100  # beyond which neither weights nor widths are learned, only
 _DIRECTIONS = 40  # that centres may move in where there are many features, at the least
 _VARIANCE = 0.9  # share of it that these directions hold, at the least
 _LEAST_VARIANCE = 0.6  # share that the first _DIRECTIONS hold; where it is less, all are kept
+_ONE_UNIT = 0.2  # share of the largest range that the middle one is, where units are the same
 _LEAST_SPREAD = 0.1  # share of a feature's range that its scale is, at the least
 _LARGEST_LOG = 25.0  # of a width or a weight, either way: no exponent over- or underflows
+
+#: Metrics with one width for all vectors and features.
+COMMON_WIDTH = ("none", "scaled")
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Units:
 def moving_parts(metric: str) -> list[str]:
     """Return the names of the parameters of units that are learned."""
     names = ["centres", "log_weights"]
-    names += [] if metric == "none" else ["log_widths"]
+    names += [] if metric in COMMON_WIDTH else ["log_widths"]
     return names + (["mapping"] if metric == "full" else [])
 
 
@@ -72,7 +77,7 @@ class WorkingRows:
     rows : ndarray of shape (n_rows, n_features)
     weights : ndarray of shape (n_rows,)
         How much each row counts.
-    metric : {"none", "diagonal", "full"}
+    metric : {"none", "scaled", "diagonal", "full"}
     """
 
     def __init__(self, rows: Array, weights: Array, metric: str) -> None:
@@ -84,11 +89,11 @@ class WorkingRows:
         if metric == "none":
             # Where a common width serves all features, what sets them apart is part of the data.
             spread = np.full_like(spread, np.hypot.reduce(spread))
-        elif metric == "diagonal":
+        elif metric != "full":
             spread = robust_spread(rows, spread)
         self.scale = np.where(spread > 0, spread, 1.0)
         self.directions: Array | None = None
-        if metric == "none" and rows.shape[1] > MANY_FEATURES:
+        if metric in COMMON_WIDTH and rows.shape[1] > MANY_FEATURES:
             placed = (rows - self.mean) / self.scale
             self.directions = _leading_directions(placed, self.share)
         self.rows, self.rest = self.see(rows)
@@ -102,12 +107,17 @@ class WorkingRows:
         rest = np.einsum("ij,ij->i", placed, placed) - np.einsum("ij,ij->i", inside, inside)
         return np.ascontiguousarray(inside), np.maximum(rest, 0.0)
 
+    def with_rows(self, rows: Array, weights: Array) -> WorkingRows:
+        """Return other rows, as the same units see them."""
+        other = copy(self)
+        other.share = weights / weights.sum()
+        other.rows, other.rest = self.see(rows)
+        return other
+
     def as_kernel(self, units: Units) -> tuple[Kernel, Array]:
         """Return the kernel and the basis vectors, in the units of the features."""
+        centres = units.centres if self.directions is None else units.centres @ self.directions.T
         if self.metric == "none":
-            centres = units.centres
-            if self.directions is not None:
-                centres = centres @ self.directions.T
             gamma = float((units.weights[0] / self.scale[0]) ** 2)
             if not 0.0 < gamma < np.inf:
                 raise ValueError(
@@ -117,8 +127,10 @@ class WorkingRows:
             kernel: Kernel = RBF(gamma)
             return kernel, self.mean + self.scale * centres
         if units.mapping is None:
-            kernel = AdaptiveRBF(units.widths, units.weights / self.scale)
-            return kernel, self.mean + self.scale * units.centres
+            weights = np.broadcast_to(units.weights[:1], self.scale.shape)
+            weights = weights if self.metric == "scaled" else units.weights
+            kernel = AdaptiveRBF(units.widths, weights / self.scale)
+            return kernel, self.mean + self.scale * centres
         kernel = AdaptiveRBF(units.widths, (units.mapping / self.scale[:, None]) * units.weights)
         placed = np.linalg.lstsq(units.mapping.T, units.centres.T, rcond=None)[0].T
         return kernel, self.mean + self.scale * placed
@@ -126,9 +138,13 @@ class WorkingRows:
     def from_kernel(self, kernel: Any, vectors: Array) -> Units:
         """Return the units that a kernel and its vectors are: the inverse of ``as_kernel``."""
         placed = (vectors - self.mean) / self.scale
-        if self.metric == "none":
+        if self.metric in COMMON_WIDTH:
             centres = placed if self.directions is None else placed @ self.directions
-            half = 0.5 * np.log(kernel.gamma) + np.log(self.scale[0])
+            if self.metric == "none":
+                half = 0.5 * np.log(kernel.gamma) + np.log(self.scale[0])
+            else:  # the rows may have another spread than those of the fit before
+                weights = np.abs(kernel.metric) * self.scale * np.sqrt(kernel.widths[0])
+                half = np.mean(np.log(np.maximum(weights, np.exp(-_LARGEST_LOG))))
             return Units(centres, np.zeros(len(vectors)), np.array([half]))
         if self.metric == "diagonal":
             weights = np.log(np.maximum(np.abs(kernel.metric) * self.scale, np.exp(-_LARGEST_LOG)))
@@ -145,6 +161,16 @@ def spread_of(rows: Array, mean: Array, share: Array) -> Array:
     return np.asarray(
         np.where(largest > 0, unit, 0.0) * np.sqrt(share @ np.square((rows - mean) / unit))
     )
+
+
+def have_one_unit(rows: Array) -> bool:
+    """Whether features are measured in the same unit, as the pixels of an image are.
+
+    Then they have about the same range, but for those that are nearly always the same.
+    """
+    ranges = rows.max(axis=0) - rows.min(axis=0)
+    largest = ranges.max(initial=0.0)
+    return bool(np.median(ranges[ranges > 0]) >= _ONE_UNIT * largest) if largest > 0 else True
 
 
 def robust_spread(rows: Array, spread: Array) -> Array:
