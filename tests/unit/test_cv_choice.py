@@ -14,7 +14,7 @@ from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    # Rows come writer by writer, and those of others are no fair question to a search.
+    # Rows come writer by writer: without this, those that judge are of other writers.
     order = np.random.RandomState(0).permutation(len(y))
     X, y = X[order], y[order]
     return (X[:600], y[:600]), (X[600:], y[600:])
@@ -29,6 +29,17 @@ def test_a_small_machine_about_as_good_as_large_ones(fitted, digits):
     by_hand = SparseKernelClassifier(100, basis="learned", C=3.0, random_state=0).fit(*digits[0])
     assert fitted.score(*digits[1]) > by_hand.score(*digits[1]) - 0.02
     assert fitted.n_basis_ <= 40
+
+
+@pytest.mark.xfail(
+    reason="the C and the wide start that rows of the same writers choose are 0.025 worse on others"
+)
+def test_a_small_machine_about_as_good_as_large_ones_on_rows_of_other_writers():
+    X, y = load_digits(return_X_y=True)
+    few = X[:600], y[:600]
+    chosen = SparseKernelClassifierCV((10, 20, 40), cv=2, random_state=0).fit(*few)
+    by_hand = SparseKernelClassifier(100, basis="learned", C=3.0, random_state=0).fit(*few)
+    assert chosen.score(X[600:], y[600:]) > by_hand.score(X[600:], y[600:]) - 0.02
 
 
 def test_the_score_of_a_size_is_that_of_cross_validation(fitted, digits):
