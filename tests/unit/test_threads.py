@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from widemargin import SparseKernelClassifier, _native
+from widemargin import (
+    KernelClassifier,
+    KernelMIRA,
+    KernelPerceptron,
+    SparseKernelClassifier,
+    _native,
+)
 from widemargin._system import threads as _threads
 from widemargin._system.threads import one_blas_thread, thread_count
 
@@ -70,3 +76,19 @@ def test_an_interrupt_leaves_blas_its_threads(step, monkeypatch):
         pass
     assert blas_threads() == before
     assert not _threads._limit._holders
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize(
+    "make", [KernelClassifier, KernelPerceptron, KernelMIRA, SparseKernelClassifier]
+)
+def test_blas_has_one_thread_from_the_first_kernel_value_of_a_fit_to_the_last(make, three_classes):
+    """Also while a machine is looked at for warnings: threads of BLAS spin after their work."""
+    seen = []
+
+    def kernel(left, right):
+        seen.extend(blas_threads())
+        return np.exp(-0.5 * ((left[:, np.newaxis] - right) ** 2).sum(axis=2))
+
+    make(kernel=kernel, random_state=0).fit(*three_classes)
+    assert set(seen) == {1}

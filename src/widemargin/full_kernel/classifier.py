@@ -244,7 +244,7 @@ class KernelClassifier(DualClassifier):
             state = self._begin_fit(problem, checkpoint, previous)
             told = FitProgress(self, None, X, y, sample_weight)
             attributes = run_fit(self, self._solver(), problem, state, checkpoint, told, standing)
-        warn_of_fit(self, state.machine, attributes, rows, self._gap_limit)
+            warn_of_fit(self, state.machine, attributes, rows, self._gap_limit)
         self.__dict__.pop("_state", None)
         self.__dict__.update(attributes)
         return self
