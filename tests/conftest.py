@@ -136,6 +136,12 @@ def two_blas_threads():
 
 
 @pytest.fixture
+def units_move(monkeypatch):
+    """Let units move where rows that are held out would rather have them stay."""
+    monkeypatch.setattr("widemargin.sparse_kernel.effort._START_WIDTHS", ())
+
+
+@pytest.fixture
 def three_classes():
     """60 rows of 4 features in 3 classes that overlap."""
     return overlapping_classes(60, 3)

@@ -396,8 +396,8 @@ def searched(data):
     """A search, and its machines in the order in which they were judged."""
     judged = []
 
-    def write_down(*args):
-        judged.append(fit_and_score(*args))
+    def write_down(*args, **options):
+        judged.append(fit_and_score(*args, **options))
         return judged[-1]
 
     fit_and_score = _search.fit_and_score

@@ -276,6 +276,7 @@ def test_the_fewer_rows_the_more_rehearsals(n_rows, count, monkeypatch):
     assert len(calls) == count + 1  # and the fit itself
 
 
+@pytest.mark.usefixtures("units_move")
 def test_a_rehearsal_goes_no_further_than_it_was_asked_to(three_classes, monkeypatch):
     X, y = three_classes
     rehearse, plans = Learning._rehearse, []
@@ -413,6 +414,7 @@ def test_moves_that_went_too_far_are_taken_back(monkeypatch):
     assert 46 < len(told) <= 60
 
 
+@pytest.mark.usefixtures("units_move")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_few_rows_go_on_with_the_plan_of_the_rehearsal(

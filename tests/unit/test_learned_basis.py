@@ -63,6 +63,7 @@ def machine(max_basis=6, **parameters):
 # What is learned
 
 
+@pytest.mark.usefixtures("units_move")
 @every_metric
 def test_what_a_fit_leaves(metric, three_classes):
     X, y = three_classes
@@ -591,6 +592,7 @@ def test_warm_start_keeps_the_metric_that_it_begins_with(first, then, rng):
     assert grown.n_basis_ == 6
 
 
+@pytest.mark.usefixtures("units_move")
 def test_warm_start_begins_with_projection(three_classes):
     """Large steps would scatter what was learned."""
     X, y = three_classes
@@ -765,6 +767,7 @@ def test_progress_bar_comes_to_its_end(three_classes, capsys):
     assert "100%" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("units_move")
 @needs_callbacks
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_an_interrupt_leaves_the_estimator_as_it_was(warm_start, three_classes):
@@ -780,6 +783,7 @@ def test_an_interrupt_leaves_the_estimator_as_it_was(warm_start, three_classes):
     assert_array_equal(fitted.decision_function(X), scores)
 
 
+@pytest.mark.usefixtures("units_move")
 @needs_callbacks
 def test_an_interrupt_offers_the_last_good_state(three_classes, tmp_path):
     X, y = three_classes

@@ -179,8 +179,8 @@ class SparseKernelClassifier(HasBasisSettings, LearnsBasis, StartsWarm, HasKerne
         expressed by the basis); the last of the machines with ``basis="per_class"``, and
         "max_seconds" if that ended any of them. Why a learned basis moved no more: "max_iter" (its
         own, or what a rehearsal has found), "tol", "held_out" (the loss of rows that are held out
-        rose), "early_stopping", "callback", "max_seconds", or "not_finite" (of the
-        objective or its gradient, with a warning; the machine is the last one before).
+        rose, or no move lowers it), "early_stopping", "callback", "max_seconds", or "not_finite"
+        (of the objective or its gradient, with a warning; the machine is the last one before).
     |model_| |readout_|
 
     See Also

@@ -75,20 +75,17 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
     max_basis : "auto", int or sequence of int, default="auto"
         Numbers of vectors to choose from, rising. "auto" begins with one a class and doubles until
         that has brought nothing twice, up to 256 and to half of the rows that are learned from.
-
     Cs : "auto" or array-like, default="auto"
         Weights of the summed loss to choose from. With "auto", each machine with a learned basis
         chooses for itself, from 0.001 to 300, the one of the least loss on the rows that judge it.
         Of a chosen basis, "auto" begins with 10 and goes on by powers of ten while scores rise by
         more than chance, from 0.001 to 10,000; it ends with half powers on both sides, and goes on
         by these in the same way once the number of vectors is chosen.
-
     widths : "auto" or array-like, default="auto"
         Factors of the ``gamma`` that "scale" stands for, to choose from. A learned basis only
         starts with it: "auto" is 1 for each metric, and 1/8 for the best of them. Of a chosen basis
         "auto" begins with 1, and goes on by factors of 2 while scores rise by more than chance,
         from 1/8 to 8.
-
     basis : {"learned", "shared"}, LearnedBasis or ChosenBasis, default="learned"
         Whether vectors are learned, or chosen from the training rows. Objects take settings:
         :class:`LearnedBasis`, :class:`ChosenBasis`, but for ``per_class=True``. Where the metric of
@@ -98,47 +95,36 @@ class SparseKernelClassifierCV(HasBasisSettings, ClassifierMixin, BaseClassifier
         unless that takes long: up to 1e9 for rows (3,000 at the most) times classes times squared
         features, or 2e10 with at most 20 rows a feature. Where C is open, machines of the search
         have the solver "auto" and no ``early_stopping``, whatever the last one has.
-
     loss : str or Loss, default="weston_watkins"
         What a wrong row costs, as for :class:`SparseKernelClassifier`; "logistic" adds
         ``predict_proba``.
-
     cv : int, cross-validation splitter, iterable or None, default=None
         How rows are split. None: 5 stratified folds, 4 for more than 2,000 rows, and with a warning
         fewer where a class has fewer rows; fewer than 1,000 rows are split twice. An
         integer: that many stratified folds. Every class must be among the rows to learn from in
         each split. Splitters that keep groups together, such as
         :class:`sklearn.model_selection.GroupKFold`, take the ``groups`` of ``fit``.
-
     scoring : str or callable, default=None
         What is best: a name of scikit-learn's, or a callable ``scorer(machine, X, y)``, which is
         also given ``sample_weight`` where ``fit`` is. None is the accuracy.
-
     one_standard_error : bool, default=True
         Whether the fewest vectors are taken whose mean score is at most one standard error below
         the best, instead of the best. Never more than a quarter of a point (0.0025) is given away,
         nor more than a tenth of what the best score lacks of 1, nor anything below what logistic
         regression has on the same splits.
-
     refit : bool, default=True
         Whether a machine is fitted to all rows in the end. Without it nothing is predicted.
-
     fit_intercept : bool, default=True
         Whether each class has an intercept.
-
     max_seconds : float or None, default=None
         Time limit. The search ends after 60 % of it, with a warning, and takes the best that it has
         found; the last fit has the rest. Rounds that have begun are finished.
-
     |class_weight|
-
     random_state : int, RandomState instance or None, default=None
         Seed for splits, draws of rows, and fits. With a seed, results are the same to the bit.
-
     n_jobs : int, default=None
         Number of processes in the search, and of threads in the last fit. None is 1, -1 all cores.
         It changes the speed and nothing else.
-
     verbose : int, default=0
         Above 0, ``fit`` prints how far it has come: a line for each round of the search, at most 20
         a second; above 1, also for each round of the last fit.

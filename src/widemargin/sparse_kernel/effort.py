@@ -11,6 +11,7 @@ import numpy.typing as npt
 from widemargin.kernels import AdaptiveRBF, Kernel
 from widemargin.solvers.units.projection import VariableProjection
 from widemargin.solvers.units.staged import StagedUnits
+from widemargin.solvers.units.staying import StayingUnits
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import have_one_unit
 from widemargin.sparse_kernel.settings import LearnedBasis
@@ -27,18 +28,24 @@ FIRST_STEPS = 7000
 _FIRST_EPOCHS = (3, 30)  # in so many epochs
 _BATCHES = 60  # of a round, where it sees each row several times
 _CYCLES = 5  # at the most, each twice as long as the one before
+# Factors of squared distances, of units that stay. Those that move begin narrow, and widen.
+_START_WIDTHS = (1.0, 1 / 4, 1 / 16)
 _ENOUGH = 0.03  # of the objective at zero coefficients: below it one cycle is enough
 _CYCLE_TOL = 0.22  # relative decrease that another cycle must have brought to be followed by one
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How far to go: the factor of C, cycles, about how many steps the first has, and moves."""
+    """How far to go: the factor of C, cycles, about how many steps the first has, and moves.
+
+    Without cycles units stay where they begin, narrower by a factor.
+    """
 
     factor: float
     n_cycles: int
     n_moves: int
     n_steps: int = FIRST_STEPS
+    narrower: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,15 @@ class Trial:
         They say when to stop, and choose C where that is open.
     most : Plan
         Cycles and moves at the most.
+    may_stay : bool
+        Whether machines whose units stay where they begin are judged, too.
     """
 
     X: Any
     y: Any
     sample_weight: Any
     most: Plan
+    may_stay: bool
 
 
 def metric_for(basis: LearnedBasis, rows: Array) -> str:
@@ -119,6 +129,7 @@ class LearnSettings:
         is_warm: bool,
         plan: Plan | None = None,
         is_watched: bool = False,
+        may_stay: bool = False,
     ) -> Any:
         """Return the solver.
 
@@ -132,6 +143,8 @@ class LearnSettings:
             How far to go, where that is known; at the most, where rows are held out.
         is_watched : bool, default=False
             Whether rows that are held out say how far to go.
+        may_stay : bool, default=False
+            Whether they also judge machines whose units stay where they begin.
         """
         asked = self.basis.max_iter
         shared: dict[str, Any] = {
@@ -140,6 +153,8 @@ class LearnSettings:
             "patience": self.basis.n_iter_no_change,
         }
         seed = int(rng.randint(np.iinfo(np.int32).max))
+        if plan is not None and plan.n_cycles == 0:
+            return StayingUnits(**shared)
         if self.basis.solver == "adam":
             epochs = _EPOCHS if isinstance(asked, str) else asked
             return StochasticUnits(seed=seed, max_iter=epochs, **shared)
@@ -174,5 +189,6 @@ class LearnSettings:
             stochastic=stochastic,
             projection=replace(alone, max_iter=moves),
             chooses_weight=is_watched and self.chooses_weight,
+            start_widths=_START_WIDTHS if may_stay else (),
             **shared,
         )

@@ -18,6 +18,7 @@ from widemargin.readouts import two_as_one
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
 from widemargin.solvers.units.linear_part import LinearPart
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
+from widemargin.solvers.units.staged import StagedState
 from widemargin.solvers.units.start import cluster_by_class, start_units
 from widemargin.solvers.units.values import UnitColumns, Units, WorkingRows
 from widemargin.sparse_kernel.effort import LearnSettings, Plan, metric_for, metric_of
@@ -38,6 +39,8 @@ REHEARSED_ROWS = 3000
 _HELD_OUT = (0.1, 0.2)  # shares that are held out, between which so many rows are:
 _JUDGES = 1000
 _LEAST_ROWS = 40  # of which some can be held out
+# Of a loss that is the lowest of many: units that stay may have one that is larger by as much.
+_ABOUT_THE_SAME = 1.02
 _REHEARSALS, _REHEARSED_SHARE = 5, 0.8  # at the most, and of the rows that it learns from
 
 
@@ -90,6 +93,8 @@ class Learning:
         Rows that say how far to go, and choose C. Without them these are some of the rows.
     most : Plan, default=None
         Cycles and moves at the most, where there are judges.
+    may_stay : bool, default=False
+        Whether judges also look at units that stay where they begin.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Learning:
         packed: dict[str, Any] | None = None,
         judges: Judges | None = None,
         most: Plan | None = None,
+        may_stay: bool = False,
     ) -> None:
         rng = rng if packed is None else unpack_random(packed["random"])
         self._begun_with = deepcopy(rng)
@@ -151,9 +157,12 @@ class Learning:
             is_warm=self._is_warm,
             plan=most if settings.basis.early_stopping else self._plan or most,
             is_watched=self._judges is not None,
+            may_stay=may_stay,
         )
         if packed is None:
             units = _begin(self._working, labels[places], settings, previous, rng)
+            if self._plan is not None:
+                units = units.narrowed(self._plan.narrower)
             self._problem = self._problem_of(len(units.centres))
             self.state = self.solver.init(self._problem, units)
         else:
@@ -179,10 +188,11 @@ class Learning:
 
     def _rehearse(self, seed: int) -> Plan:
         """Return how far to go, and with which C, by fits to a share of the rows."""
-        basis = replace(self._settings.basis, metric=self._metric, solver="auto")
-        settings = replace(self._settings, basis=replace(basis, early_stopping=False))
+        asked = self._settings.basis
+        basis = replace(asked, metric=self._metric, solver="auto", early_stopping=False)
+        settings = replace(self._settings, basis=basis)
         count = int(np.clip(REHEARSED_ROWS // len(self._used), 1, _REHEARSALS))
-        found = []
+        states: list[StagedState] = []
         for number in range(count):
             some, others = self._held_out(seed + number, _REHEARSED_SHARE)
             learning = Learning(
@@ -193,13 +203,11 @@ class Learning:
                 settings,
                 np.random.RandomState(seed),
                 judges=self._as_judges(others),
+                may_stay=asked.solver == "auto" and not asked.early_stopping,
             )
             learning.solve(Progress())
-            found.append((learning.state.best_factor, *learning.state.best_effort))
-        factors, *_ = zip(*found, strict=True)
-        _, n_cycles, n_moves = sorted(found, key=lambda each: each[1:])[len(found) // 2]
-        factor = float(f"{np.exp(np.mean(np.log(factors))):.12g}")  # 1.0 of ones, say
-        return Plan(factor, max(n_cycles, 1), n_moves)
+            states.append(learning.state)
+        return _plan_of(states)
 
     def _held_out(self, seed: int, share: float) -> tuple[Array, Array]:
         """Return places among the used rows to learn from, and to judge by.
@@ -363,6 +371,23 @@ class Learning:
             self.state.stopped_because,
             self.factor,
         )
+
+
+def _plan_of(states: list[StagedState]) -> Plan:
+    """Return how far to go by what rehearsals have found, on the average."""
+    n_cycles, n_moves = sorted(each.lowest_effort for each in states)[len(states) // 2]
+    moving = np.mean([each.lowest for each in states])
+    plan = Plan(_mean_factor([each.lowest_factor for each in states]), max(n_cycles, 1), n_moves)
+    stays = {width: [each.stays[width] for each in states] for width in states[0].stays}
+    losses = {width: np.mean([loss for loss, _ in stays[width]]) for width in stays}
+    if not losses or not min(losses.values()) < _ABOUT_THE_SAME * moving:
+        return plan
+    width = min(losses, key=lambda width: losses[width])
+    return Plan(_mean_factor([factor for _, factor in stays[width]]), 0, 0, narrower=width)
+
+
+def _mean_factor(factors: list[float]) -> float:
+    return float(f"{np.exp(np.mean(np.log(factors))):.12g}")  # 1.0 of ones, say
 
 
 def _begin(

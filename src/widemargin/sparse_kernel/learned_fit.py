@@ -75,6 +75,7 @@ class LearnsBasis:
             packed=packed,
             judges=None if trial is None else self._judges(trial, problem, training),
             most=None if trial is None else trial.most,
+            may_stay=trial is not None and trial.may_stay,
         )
         told = FitProgress(self, settings.n_rounds(learning.solver), *data)
         progress = Progress(

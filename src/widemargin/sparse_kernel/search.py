@@ -34,6 +34,7 @@ from widemargin.sparse_kernel.choices import (
     within,
 )
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
+from widemargin.sparse_kernel.learned import REHEARSED_ROWS
 from widemargin.sparse_kernel.trials import (
     SCREEN_ROWS,
     Candidate,
@@ -316,6 +317,7 @@ class Search:
                     self.scorer,
                     self._part(train),
                     self._part(test),
+                    may_stay=len(self.y) <= REHEARSED_ROWS,
                 )
                 for machine, candidate, train, test in tasks
             )

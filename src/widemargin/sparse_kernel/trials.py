@@ -87,8 +87,13 @@ def fit_and_score(
     scorer: Any,
     train: Data,
     test: Data,
+    *,
+    may_stay: bool,
 ) -> Judged:
-    """Fit a copy of a machine with the settings of a candidate, or grow a fitted one."""
+    """Fit a copy of a machine with the settings of a candidate, or grow a fitted one.
+
+    Learned units stay where they begin if ``may_stay`` allows it and the test rows prefer it.
+    """
     started = time.perf_counter()
     C = "auto" if np.isnan(candidate.C) else candidate.C
     machine = copy(machine).set_params(
@@ -104,7 +109,7 @@ def fit_and_score(
             # As in a rehearsal: other solvers have no look at C on their way.
             machine.basis = replace(machine.basis, solver="auto", early_stopping=False)
         machine.warm_start = False
-        machine._trial = Trial(*test, effort)
+        machine._trial = Trial(*test, effort, may_stay)
     with _silence():
         if not hasattr(machine, "model_"):
             machine.gamma = starting_gamma(machine, *train, factor=candidate.width)

@@ -10,7 +10,8 @@ Step         one of the solver at work. Stochastic steps are cheap, and come a l
              ends with a look at other values of C: units stay where they are, coefficients are
              solved for anew, and the C of the lowest loss is taken on. Moves that lower that loss
              by much can be trusted: C is looked at once more, the rows that were held out join
-             the others, and projection goes on
+             the others, and projection goes on. With ``start_widths`` machines whose units stay
+             where they begin are judged, too, before anything moves
 Stops        when the last solver does; the first one only hands over. Where rows are held out,
              also when a cycle, or a number of moves, has not lowered the loss on them; and the
              first solver hands over when a cycle has lowered it by little
@@ -21,7 +22,7 @@ Source: ours.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -63,9 +64,13 @@ class StagedState(UnitState):
     factor : float
         Of C, at which the solver is at work.
     best_factor : float
-        The one that the best machine on held-out rows has.
-    best_effort : tuple of int
-        Cycles and moves after which it was found.
+        The one that the best machine on held-out rows has, be it one whose units stay.
+    stays : dict
+        Loss on held-out rows and factor of C of machines whose units stay, by how much narrower
+        these are than where units begin.
+    lowest, lowest_factor, lowest_effort : float, float, tuple of int
+        Loss on held-out rows of the best machine whose units have moved, its factor of C, and the
+        cycles and moves after which it was found.
     loss_of_cycles : float
         Of held-out rows, where the first solver handed over.
     has_joined : bool
@@ -78,7 +83,10 @@ class StagedState(UnitState):
     part: UnitState
     factor: float = 1.0
     best_factor: float = 1.0
-    best_effort: tuple[int, int] = (0, 0)
+    stays: dict[float, tuple[float, float]] = field(default_factory=dict)
+    lowest: float = np.inf
+    lowest_factor: float = 1.0
+    lowest_effort: tuple[int, int] = (0, 0)
     loss_of_cycles: float = np.inf
     has_joined: bool = False
     n_watched: int = 0
@@ -90,7 +98,10 @@ class StagedState(UnitState):
             "part": self.part.pack(),
             "factor": self.factor,
             "best_factor": self.best_factor,
-            "best_effort": list(self.best_effort),
+            "stays": [[width, *stay] for width, stay in self.stays.items()],
+            "lowest": self.lowest,
+            "lowest_factor": self.lowest_factor,
+            "lowest_effort": list(self.lowest_effort),
             "loss_of_cycles": self.loss_of_cycles,
             "has_joined": self.has_joined,
             "n_watched": self.n_watched,
@@ -99,15 +110,16 @@ class StagedState(UnitState):
     @classmethod
     def unpack(cls, packed: dict[str, Any], problem: LearnedProblem) -> Self:
         """Return the state that was packed, bound to the same problem."""
-        cycles, moves = packed["best_effort"]
+        cycles, moves = packed["lowest_effort"]
         shared = cls._unpack_shared(packed, problem)
         problem = (packed["has_joined"] and problem.whole) or problem
         return cls(
             **shared,
             stage=packed["stage"],
             part=_STATES[packed["stage"]].unpack(packed["part"], problem.times(packed["factor"])),
-            **{name: packed[name] for name in ("factor", "best_factor")},
-            best_effort=(cycles, moves),
+            stays={width: (loss, factor) for width, loss, factor in packed["stays"]},
+            **{name: packed[name] for name in ("factor", "best_factor", "lowest", "lowest_factor")},
+            lowest_effort=(cycles, moves),
             **{name: packed[name] for name in ("loss_of_cycles", "has_joined", "n_watched")},
         )
 
@@ -123,6 +135,9 @@ class StagedUnits(UnitSolver[StagedState]):
         Of ``max_iter`` 0 where there is to be none.
     chooses_weight : bool
         Whether rows that are held out also choose C.
+    start_widths : tuple of float
+        Rows that are held out judge machines whose units stay as well, narrower by these factors
+        than where units begin.
     """
 
     name: ClassVar[str] = "auto"
@@ -136,6 +151,7 @@ class StagedUnits(UnitSolver[StagedState]):
     stochastic: StochasticUnits
     projection: VariableProjection
     chooses_weight: bool = False
+    start_widths: tuple[float, ...] = ()
 
     def init(self, problem: LearnedProblem, units: Units) -> StagedState:
         """Return the state in which units begin to move."""
@@ -163,6 +179,9 @@ class StagedUnits(UnitSolver[StagedState]):
         is_first = state.stage == "adam"
         part.stopped_because = ""
         solver: Any = self.stochastic if is_first else self.projection
+        is_start = bool(self.start_widths) and not state.stays
+        if is_start:
+            self._look_at_start(problem, state)
         if state.has_joined and problem.whole is not None:
             problem = problem.whole
             left = self.projection.max_iter - state.n_watched
@@ -174,7 +193,9 @@ class StagedUnits(UnitSolver[StagedState]):
         for name, value in entries.items():
             part.history.setdefault(name, []).append(value)
         if problem.held_out_loss is not None:
-            entries["held_out_loss"] = self._watch(problem, state)
+            loss = self._watch(problem, state)
+            of_start = min(loss for loss, _ in state.stays.values()) if is_start else np.nan
+            entries["held_out_loss"] = float(np.fmin(loss, of_start))
         elif state.has_joined:
             entries["held_out_loss"] = np.nan
             state.best = None
@@ -189,7 +210,7 @@ class StagedUnits(UnitSolver[StagedState]):
             return entries
         if is_first and reason not in _ENDS and self.projection.max_iter > 0:
             state.stage, state.part = "projection", self._handed_over(problem, state)
-            state.loss_of_cycles = -state.best_score
+            state.loss_of_cycles = state.lowest
         else:
             state.stopped_because = reason
         return entries
@@ -201,25 +222,25 @@ class StagedUnits(UnitSolver[StagedState]):
         """
         part: Any = state.part
         if state.stage == "projection":
-            effort = (state.best_effort[0], part.n_rounds)
+            effort = (state.lowest_effort[0], part.n_rounds)
             loss = self._loss(problem, part.point)
         else:
             effort = (self.stochastic.cycles_in(part.n_rounds), 0)
             if effort[0] == self.stochastic.cycles_in(part.n_rounds - 1):
                 return np.nan
             loss = self._weigh(problem, state)
-        lowest = -state.best_score
+        lowest = state.lowest
         may_join = problem.whole is not None and effort[1] < self.projection.max_iter
-        if state.best is None or loss < (1.0 - _LEAST_GAIN) * lowest:
-            state.best, state.best_score = part.point, -loss
-            state.best_factor, state.best_effort = state.factor, effort
+        if loss < (1.0 - _LEAST_GAIN) * lowest or lowest == np.inf:
+            state.lowest, state.lowest_factor, state.lowest_effort = loss, state.factor, effort
+            self._keep_if_best(state, part.point, loss, state.factor)
             if state.stage == "adam" and effort[0] > 1 and loss > (1.0 - _CYCLE_GAIN) * lowest:
                 part.stopped_because = part.stopped_because or "tol"
             is_trusted = loss < (1.0 - _JOIN_GAIN) * state.loss_of_cycles
             if may_join and is_trusted and effort[1] >= _JOIN_MOVES:
                 self._weigh(problem, state)
                 self._join(problem, state)
-        elif state.stage == "adam" or effort[1] - state.best_effort[1] >= _PATIENCE:
+        elif state.stage == "adam" or effort[1] - state.lowest_effort[1] >= _PATIENCE:
             is_trusted = lowest < (1.0 - _JOIN_GAIN) * state.loss_of_cycles
             if may_join and is_trusted and state.stage == "projection":
                 # Moves have brought much, and then went too far for this C: back to the best of
@@ -237,36 +258,55 @@ class StagedUnits(UnitSolver[StagedState]):
         loss = problem.held_out_loss(point.units, point.coefficients)
         return loss if np.isfinite(loss) else np.inf
 
+    def _keep_if_best(
+        self, state: StagedState, point: LearnedPoint, loss: float, factor: float
+    ) -> None:
+        if state.best is None or loss < -state.best_score:
+            state.best, state.best_score, state.best_factor = point, -loss, factor
+
+    def _look_at_start(self, problem: LearnedProblem, state: StagedState) -> None:
+        """Judge machines whose units stay where they begin, or are wider there."""
+        begin, at_work = state.part.point, problem.times(state.factor)
+        reference, stays = at_work.reference, {}
+        for width in self.start_widths:
+            units = begin.units.narrowed(width)
+            point, n_newton = _solved(problem, replace(begin, units=units), state.factor)
+            loss, factor, point, n_more = self._best_weight(problem, point, state.factor)
+            state.part.n_newton += n_newton + n_more
+            stays[width] = loss, factor
+            self._keep_if_best(state, point, loss, factor)
+        state.stays, at_work.reference = stays, reference
+
     def _weigh(self, problem: LearnedProblem, state: StagedState) -> float:
         """Take on the C of the lowest loss on held-out rows, with its coefficients."""
         part: Any = state.part
         begin = part.point
-        known = {state.factor: (self._loss(problem, begin), begin)}
-
-        def look_at(factor: float) -> float:
-            weighed = problem.times(factor)
-            weighed.reference = None
-            result = weighed.solve_coefficients(
-                begin.units, weighed.map_rows(begin.units), begin.coefficients, _LOOK
-            )
-            part.n_newton += result.n_iter
-            point = LearnedPoint.of(begin.units, result)
-            known[factor] = self._loss(problem, point), point
-            return known[factor][0]
-
-        for way, least in _WAYS if self.chooses_weight else ():
-            while _FACTORS[0] <= (further := _rounded(state.factor * way)) <= _FACTORS[1]:
-                if look_at(further) > (1.0 - least) * known[state.factor][0]:
-                    break
-                state.factor = further
-            if len(known) > 2:
-                break  # the other way was higher where it began
-        loss, point = known[state.factor]
+        loss, state.factor, point, n_newton = self._best_weight(problem, begin, state.factor)
+        part.n_newton += n_newton
         if point is not begin:
             part.point, part.reference = point, problem.times(state.factor).reference
             if state.stage == "adam":
                 part.moments = part.moments.with_coefficients(point.coefficients)
         return loss
+
+    def _best_weight(
+        self, problem: LearnedProblem, begin: LearnedPoint, factor: float
+    ) -> tuple[float, float, LearnedPoint, int]:
+        """Return the lowest loss on held-out rows, its factor of C, the machine, Newton steps."""
+        known = {factor: (self._loss(problem, begin), begin)}
+        n_newton = 0
+        for way, least in _WAYS if self.chooses_weight else ():
+            while _FACTORS[0] <= (further := _rounded(factor * way)) <= _FACTORS[1]:
+                point, n_steps = _solved(problem, begin, further)
+                known[further] = self._loss(problem, point), point
+                n_newton += n_steps
+                if known[further][0] > (1.0 - least) * known[factor][0]:
+                    break
+                factor = further
+            if len(known) > 2:
+                break  # the other way was higher where it began
+        loss, point = known[factor]
+        return loss, factor, point, n_newton
 
     def _join(self, problem: LearnedProblem, state: StagedState) -> None:
         """Go on with all rows, from the machine and the C that there are now."""
@@ -292,6 +332,18 @@ class StagedUnits(UnitSolver[StagedState]):
         factor = state.factor if state.best is None else state.best_factor
         problem = problem.whole or problem
         return self.projection.finish(problem.times(factor), state)  # type: ignore[arg-type]
+
+
+def _solved(
+    problem: LearnedProblem, point: LearnedPoint, factor: float
+) -> tuple[LearnedPoint, int]:
+    """Return the units with coefficients for another C, and how many Newton steps that took."""
+    weighed = problem.times(factor)
+    weighed.reference = None
+    result = weighed.solve_coefficients(
+        point.units, weighed.map_rows(point.units), point.coefficients, _LOOK
+    )
+    return LearnedPoint.of(point.units, result), result.n_iter
 
 
 def _rounded(factor: float) -> float:

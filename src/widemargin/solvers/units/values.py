@@ -10,7 +10,7 @@ metric of the model.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,6 +60,10 @@ class Units:
         """Weights of the dimensions, positive."""
         each = np.exp(np.clip(self.log_weights, -_LARGEST_LOG, _LARGEST_LOG))
         return np.broadcast_to(each, self.centres.shape[1])
+
+    def narrowed(self, factor: float) -> Units:
+        """Return units in which squared distances count by a factor more; less, below 1."""
+        return replace(self, log_weights=self.log_weights + 0.5 * np.log(factor))
 
 
 def moving_parts(metric: str) -> list[str]:
