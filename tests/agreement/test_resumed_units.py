@@ -25,6 +25,8 @@ from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import UnitColumns, WorkingRows
 
+pytestmark = pytest.mark.usefixtures("units_move")
+
 SOLVERS = {
     "projection": VariableProjection(max_iter=9, tol=0.0, patience=3),
     "adam": StochasticUnits(max_iter=9, batch_size=40, seed=5, patience=3),

@@ -39,8 +39,6 @@ REHEARSED_ROWS = 3000
 _HELD_OUT = (0.1, 0.2)  # shares that are held out, between which so many rows are:
 _JUDGES = 1000
 _LEAST_ROWS = 40  # of which some can be held out
-# Of a loss that is the lowest of many: units that stay may have one that is larger by as much.
-_ABOUT_THE_SAME = 1.02
 _REHEARSALS, _REHEARSED_SHARE = 5, 0.8  # at the most, and of the rows that it learns from
 
 
@@ -380,7 +378,7 @@ def _plan_of(states: list[StagedState]) -> Plan:
     plan = Plan(_mean_factor([each.lowest_factor for each in states]), max(n_cycles, 1), n_moves)
     stays = {width: [each.stays[width] for each in states] for width in states[0].stays}
     losses = {width: np.mean([loss for loss, _ in stays[width]]) for width in stays}
-    if not losses or not min(losses.values()) < _ABOUT_THE_SAME * moving:
+    if not losses or not min(losses.values()) < moving:
         return plan
     width = min(losses, key=lambda width: losses[width])
     return Plan(_mean_factor([factor for _, factor in stays[width]]), 0, 0, narrower=width)
