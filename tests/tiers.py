@@ -2,7 +2,9 @@
 
 A test that is marked ``combinations`` is asked with every combination of its arguments by ``make
 test-all``; by ``make test`` with few of them, in which every value of every argument is met, and of
-three arguments or more every pair of values. What is left out there is marked ``thorough``.
+three arguments or more every pair of values. ``combinations(pairs=False)`` is for cases that take
+long: every value is enough there, of many arguments too. A module may be marked as a whole; a test
+of one argument has no combinations. What is left out is marked ``thorough``.
 """
 
 import itertools
@@ -24,21 +26,26 @@ def covering(cases):
     return sorted(chosen)
 
 
-def choices(arguments):
+def choices(arguments, *, pairs=True):
     """Return what a case stands for: its values, or its pairs of values if they are many.
 
     Cases share the objects that they are made of, which need not be hashable.
     """
     values = [(name, id(arguments[name])) for name in sorted(arguments)]
-    return set(itertools.combinations(values, 2 if len(values) > 2 else 1))
+    return set(itertools.combinations(values, 2 if pairs and len(values) > 2 else 1))
 
 
 def mark_thorough(items):
     """Mark the cases of products that bring no value, or no pair of values, that is not asked."""
-    products = [item for item in items if item.get_closest_marker("combinations")]
+    products = [
+        item
+        for item in items
+        if hasattr(item, "callspec") and item.get_closest_marker("combinations")
+    ]
     # The same test, next to itself: pytest collects the cases of one after the other.
     for _, group in itertools.groupby(products, key=lambda item: (item.parent, item.originalname)):
         cases = list(group)
-        kept = covering([choices(case.callspec.params) for case in cases])
+        options = cases[0].get_closest_marker("combinations").kwargs
+        kept = covering([choices(case.callspec.params, **options) for case in cases])
         for number in set(range(len(cases))) - set(kept):
             cases[number].add_marker(pytest.mark.thorough)

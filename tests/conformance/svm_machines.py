@@ -104,9 +104,9 @@ def iris(n_classes=3):
 
 
 @functools.cache
-def fitted(name):
+def fitted(name, **parameters):
     """Return a machine of these rows that tests share; whoever changes it takes a copy."""
-    return make(name).fit(*iris())
+    return make(name, **parameters).fit(*iris())
 
 
 def difference(found, expected):

@@ -85,7 +85,7 @@ def test_single_precision_is_nearly_double(name):
     X, y = iris()
     machine = make(name).fit(X.astype(np.float32), y)
     assert scores_of(machine, X.astype(np.float32)).dtype == np.float32
-    agreed = machine.predict(X.astype(np.float32)) == make(name).fit(X, y).predict(X)
+    agreed = machine.predict(X.astype(np.float32)) == fitted(name).predict(X)
     assert agreed.mean() > 0.97
 
 
@@ -127,15 +127,15 @@ def test_tables_with_names(name):
     table = pd.DataFrame(X, columns=["a", "b", "c", "d"], index=np.arange(len(y))[::-1])
     machine = make(name).fit(table, pd.Series(y, index=table.index))
     assert_array_equal(machine.feature_names_in_, ["a", "b", "c", "d"])
-    assert_array_equal(machine.predict(table), make(name).fit(X, y).predict(X))
+    assert_array_equal(machine.predict(table), fitted(name).predict(X))
     with pytest.raises(ValueError, match="feature names"):
         machine.predict(table[["d", "c", "b", "a"]])
 
 
 @ask(ALL)
 def test_a_row_alone_is_a_row_among_others(name):
-    X, y = iris()
-    machine = make(name).fit(X, y)
+    X, _ = iris()
+    machine = fitted(name)
     together = scores_of(machine, X)
     alone = np.vstack([scores_of(machine, row[np.newaxis]) for row in X])
     assert difference(alone, together) < 1e-12
@@ -235,7 +235,7 @@ def test_bad_data_are_refused(name):
     for rows, labels in bad:
         with pytest.raises(ValueError, match=r"."):
             make(name).fit(rows, labels)
-    machine = make(name).fit(X, y)
+    machine = fitted(name)
     for rows in (X[:, :3], np.hstack([X, X]), X[0], holes, X[:, :, np.newaxis]):
         for method in (machine.predict, machine.decision_function):
             with pytest.raises(ValueError, match=r"."):
@@ -303,7 +303,7 @@ def test_a_fit_that_is_cut_short_warns(name):
 @ask(ALL)
 def test_it_is_a_classifier_that_counts_its_steps(name):
     X, y = iris()
-    machine = make(name).fit(X, y)
+    machine = copy.deepcopy(fitted(name))
     assert is_classifier(machine)
     assert machine.n_features_in_ == 4
     assert int(machine.n_iter_) == machine.n_iter_ >= 1
@@ -312,8 +312,8 @@ def test_it_is_a_classifier_that_counts_its_steps(name):
 
 @ask(ALL)
 def test_copies_answer_the_same(name):
-    X, y = iris()
-    machine = make(name).fit(X, y)
+    X, _ = iris()
+    machine = fitted(name)
     for other in (pickle.loads(pickle.dumps(machine)), copy.deepcopy(machine)):
         assert_array_equal(scores_of(other, X), scores_of(machine, X))
         assert_array_equal(other.classes_, machine.classes_)
@@ -323,7 +323,7 @@ def test_copies_answer_the_same(name):
 @ask(ALL)
 def test_a_clone_has_the_parameters_and_nothing_else(name):
     X, y = iris()
-    machine = make(name).fit(X, y)
+    machine = fitted(name)
     other = clone(machine)
     assert other.get_params() == machine.get_params()
     with pytest.raises(NotFittedError):
@@ -350,8 +350,8 @@ def test_fit_leaves_parameters_alone(name):
 
 @ask(ALL)
 def test_parameters_set_later_change_no_answer(name):
-    X, y = iris()
-    machine = make(name).fit(X, y)
+    X, _ = iris()
+    machine = copy.deepcopy(fitted(name))
     expected = scores_of(machine, X)
     later = {"C": 1e-3, "gamma": 17.0, "kernel": "linear", "max_basis": 1, "loss": "weston_watkins"}
     later = {key: value for key, value in later.items() if key in machine.get_params()}
@@ -386,7 +386,7 @@ def test_threads_change_nothing(name):
 
 @ask(ALL)
 def test_what_was_fitted_cannot_be_written_into(name):
-    machine = make(name).fit(*iris())
+    machine = fitted(name)
     for attribute in ("dual_coef_", "intercept_", "basis_"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(machine, attribute)[0] = 3.0
@@ -395,7 +395,7 @@ def test_what_was_fitted_cannot_be_written_into(name):
 @ask(ALL)
 def test_a_fit_that_fails_leaves_the_machine_as_it_was(name):
     X, y = iris()
-    machine = make(name).fit(X, y)
+    machine = copy.deepcopy(fitted(name))
     expected = scores_of(machine, X)
     with pytest.raises(ValueError, match="class"):
         machine.fit(X[:, :2], np.zeros(len(y)))

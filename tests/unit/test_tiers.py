@@ -3,6 +3,7 @@
 import itertools
 from types import SimpleNamespace
 
+import pytest
 from tiers import choices, covering, mark_thorough
 
 
@@ -30,20 +31,43 @@ def test_more_arguments_have_every_pair_of_values():
     assert len(kept) < len(cases) / 2
 
 
+def test_every_value_may_be_enough():
+    cases = [choices(case, pairs=False) for case in cases_of(5, 4, 2, 2)]
+    kept = covering(cases)
+    assert set().union(*(cases[number] for number in kept)) == set().union(*cases)
+    assert len(kept) == 5
+
+
+class Item:
+    """What pytest collects, as far as tiers are concerned."""
+
+    def __init__(self, name, params=None, mark=None):
+        self.parent, self.originalname, self.mark, self.marks = None, name, mark, []
+        if params is not None:
+            self.callspec = SimpleNamespace(params=params)
+
+    def get_closest_marker(self, name):
+        return self.mark.mark if name == "combinations" and self.mark else None
+
+    def add_marker(self, mark):
+        self.marks.append(mark.name)
+
+
 def test_only_cases_of_products_are_marked():
-    class Item:
-        def __init__(self, name, params, product):
-            self.parent, self.originalname, self.product = None, name, product
-            self.callspec, self.marks = SimpleNamespace(params=params), []
-
-        def get_closest_marker(self, name):
-            return name == "combinations" and self.product
-
-        def add_marker(self, mark):
-            self.marks.append(mark.name)
-
-    products = [Item("product", case, True) for case in cases_of(3, 3)]
-    others = [Item("other", case, False) for case in cases_of(3, 3)]
-    mark_thorough(products + others)
+    mark = pytest.mark.combinations
+    products = [Item("product", case, mark) for case in cases_of(3, 3)]
+    others = [Item("other", case) for case in cases_of(3, 3)]
+    singles = [Item("single", case, mark) for case in cases_of(4)]
+    mark_thorough([*products, *others, *singles, Item("plain", mark=mark)])
     assert sum(item.marks == ["thorough"] for item in products) == 6
-    assert not any(item.marks for item in others)
+    assert not any(item.marks for item in others + singles)
+
+
+def test_a_mark_says_what_is_enough():
+    left = {}
+    for mark in (pytest.mark.combinations, pytest.mark.combinations(pairs=False)):
+        products = [Item("product", case, mark) for case in cases_of(3, 3, 3)]
+        mark_thorough(products)
+        left[bool(mark.kwargs)] = sum(not item.marks for item in products)
+    assert left[True] == 3
+    assert left[False] >= 9
