@@ -3,8 +3,9 @@
 A test that is marked ``combinations`` is asked with every combination of its arguments by ``make
 test-all``; by ``make test`` with few of them, in which every value of every argument is met, and of
 three arguments or more every pair of values. ``combinations(pairs=False)`` is for cases that take
-long: every value is enough there, of many arguments too. A module may be marked as a whole; a test
-of one argument has no combinations. What is left out is marked ``thorough``.
+long: every value is enough there, of many arguments too. Arguments of one ``parametrize`` count as
+one. A module may be marked as a whole; a test of one argument has no combinations. What is left out
+is marked ``thorough``.
 """
 
 import itertools
@@ -26,12 +27,27 @@ def covering(cases):
     return sorted(chosen)
 
 
-def choices(arguments, *, pairs=True):
-    """Return what a case stands for: its values, or its pairs of values if they are many.
+def given_together(item):
+    """Return the arguments of a test, a tuple of names for each choice.
+
+    Those that one ``parametrize`` names are one choice: its list was written by hand, and every
+    entry counts.
+    """
+    groups = []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = names.split(",") if isinstance(names, str) else names
+        groups.append(tuple(name.strip() for name in names))
+    named = {name for group in groups for name in group}
+    return groups + [(name,) for name in item.callspec.params if name not in named]
+
+
+def choices(arguments, groups, *, pairs=True):
+    """Return what a case stands for: its choices, or its pairs of choices if they are many.
 
     Cases share the objects that they are made of, which need not be hashable.
     """
-    values = [(name, id(arguments[name])) for name in sorted(arguments)]
+    values = [(group, *(id(arguments[name]) for name in group)) for group in sorted(groups)]
     return set(itertools.combinations(values, 2 if pairs and len(values) > 2 else 1))
 
 
@@ -45,7 +61,8 @@ def mark_thorough(items):
     # The same test, next to itself: pytest collects the cases of one after the other.
     for _, group in itertools.groupby(products, key=lambda item: (item.parent, item.originalname)):
         cases = list(group)
+        groups = given_together(cases[0])
         options = cases[0].get_closest_marker("combinations").kwargs
-        kept = covering([choices(case.callspec.params, **options) for case in cases])
+        kept = covering([choices(case.callspec.params, groups, **options) for case in cases])
         for number in set(range(len(cases))) - set(kept):
             cases[number].add_marker(pytest.mark.thorough)

@@ -34,6 +34,8 @@ from widemargin.sparse_kernel.effort import metric_for, metric_of
 from widemargin.sparse_kernel.learned import _without_twins
 from widemargin.sparse_kernel.learning_rows import dense_rows
 
+pytestmark = pytest.mark.combinations
+
 METRICS = ("none", "scaled", "diagonal", "full")
 SOLVERS = ("projection", "adam", "auto")
 every_metric = pytest.mark.parametrize("metric", METRICS)

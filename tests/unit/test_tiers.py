@@ -15,8 +15,13 @@ def cases_of(*lengths):
     ]
 
 
+def singly(case):
+    """Return the groups of arguments each of which is a choice of its own."""
+    return [(name,) for name in case]
+
+
 def test_two_arguments_have_every_value():
-    cases = [choices(case) for case in cases_of(4, 3)]
+    cases = [choices(case, singly(case)) for case in cases_of(4, 3)]
     kept = covering(cases)
     assert set().union(*(cases[number] for number in kept)) == set().union(*cases)
     assert len(kept) == 4
@@ -24,7 +29,7 @@ def test_two_arguments_have_every_value():
 
 def test_more_arguments_have_every_pair_of_values():
     cases = cases_of(5, 4, 2, 2)
-    kept = [cases[number] for number in covering([choices(case) for case in cases])]
+    kept = [cases[number] for number in covering([choices(case, singly(case)) for case in cases])]
     for one, other in itertools.combinations("abcd", 2):
         pairs = {(case[one], case[other]) for case in cases}
         assert {(case[one], case[other]) for case in kept} == pairs
@@ -32,7 +37,7 @@ def test_more_arguments_have_every_pair_of_values():
 
 
 def test_every_value_may_be_enough():
-    cases = [choices(case, pairs=False) for case in cases_of(5, 4, 2, 2)]
+    cases = [choices(case, singly(case), pairs=False) for case in cases_of(5, 4, 2, 2)]
     kept = covering(cases)
     assert set().union(*(cases[number] for number in kept)) == set().union(*cases)
     assert len(kept) == 5
@@ -41,13 +46,17 @@ def test_every_value_may_be_enough():
 class Item:
     """What pytest collects, as far as tiers are concerned."""
 
-    def __init__(self, name, params=None, mark=None):
+    def __init__(self, name, params=None, mark=None, together=()):
         self.parent, self.originalname, self.mark, self.marks = None, name, mark, []
+        self.parametrized = [pytest.mark.parametrize(names, []).mark for names in together]
         if params is not None:
             self.callspec = SimpleNamespace(params=params)
 
     def get_closest_marker(self, name):
         return self.mark.mark if name == "combinations" and self.mark else None
+
+    def iter_markers(self, name):
+        return self.parametrized if name == "parametrize" else []
 
     def add_marker(self, mark):
         self.marks.append(mark.name)
@@ -71,3 +80,16 @@ def test_a_mark_says_what_is_enough():
         left[bool(mark.kwargs)] = sum(not item.marks for item in products)
     assert left[True] == 3
     assert left[False] >= 9
+
+
+@pytest.mark.parametrize("together", [["a, b"], [("a", "b")], [["a", "b"], "c"], ["c", "a,b"]])
+def test_a_list_that_was_written_by_hand_is_asked_whole(together):
+    products = [
+        Item("product", case, pytest.mark.combinations, together) for case in cases_of(3, 3, 2)
+    ]
+    mark_thorough(products)
+    asked = [item.callspec.params for item in products if not item.marks]
+    assert sorted((case["a"], case["b"]) for case in asked) == sorted(
+        itertools.product(range(3), range(3))
+    )
+    assert {case["c"] for case in asked} == {0, 1}
