@@ -9,6 +9,7 @@ is marked ``thorough``.
 """
 
 import itertools
+from collections import Counter
 
 import pytest
 
@@ -17,12 +18,17 @@ def covering(cases):
     """Return the numbers of few cases that together have all that any of them has.
 
     A case is a set. The one that brings most that is new is taken, again and again: few more than
-    are needed.
+    are needed. Of those that bring as much, it is the one whose rest has been met least, so that
+    the first values of a test do not keep company with all the others.
     """
-    missing, chosen = set().union(*cases), []
+    missing, chosen, met = set().union(*cases), [], Counter()
     while missing:
-        best = max(range(len(cases)), key=lambda number: len(missing & cases[number]))
+        new = [len(missing & case) for case in cases]
+        most = max(new)
+        equally_good = [number for number in range(len(cases)) if new[number] == most]
+        best = min(equally_good, key=lambda number: sum(met[part] for part in cases[number]))
         missing -= cases[best]
+        met.update(cases[best])
         chosen.append(best)
     return sorted(chosen)
 

@@ -98,6 +98,7 @@ def assert_same_bits(dense, sparse, X):
     assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
 
 
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("name", [*LOADERS, "generated"])
 @pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
 @both_dtypes
@@ -120,6 +121,7 @@ def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
     assert sp.issparse(sparse.basis_)
 
 
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
 @both_dtypes
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
@@ -190,6 +192,7 @@ def test_wide_rows_of_many_entries(dtype, kernel):
     assert_same_bits(dense, sparse, X)
 
 
+@pytest.mark.combinations(pairs=False)
 @both_dtypes
 @every_kernel
 @pytest.mark.parametrize("loss", ["weston_watkins", "logistic"])
@@ -292,6 +295,7 @@ def test_large_values_of_single_precision_rows_cost_no_digits(name, settings, fo
     assert_array_equal(single.basis_indices_, double.basis_indices_)
 
 
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("name", ["wine", "breast_cancer"])
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
 @pytest.mark.parametrize("C", [1.0, 10.0, 1000.0])

@@ -157,6 +157,7 @@ def test_two_classes_are_the_binary_machine_without_a_bias(solver, loss, two_cla
 # ---- one optimum, whichever way ---------------------------------------------------------------
 
 
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_loss
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -208,6 +209,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_loss
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -386,6 +388,7 @@ def test_one_row_under_every_label_stays_within_its_caps(solver, loss):
     assert_allclose(fitted.decision_function(X), 0.0, atol=score_tolerance(fitted))
 
 
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_loss
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])

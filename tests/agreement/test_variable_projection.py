@@ -141,6 +141,7 @@ def test_value_and_gradient_are_those_of_the_twin(shape, loss, fit_intercept, li
         assert_allclose(getattr(gradient, name), expected[name], atol=2e-4 * scale, err_msg=name)
 
 
+@pytest.mark.combinations(pairs=False)
 @every_shape
 @every_loss
 @pytest.mark.parametrize("linear_part", [False, True])
@@ -293,6 +294,7 @@ def values_of(machine, X):
     return adaptive_rbf(X, machine.basis_, kernel.widths, kernel.metric)
 
 
+@pytest.mark.combinations(pairs=False)
 @every_metric
 @every_loss
 @both_intercepts

@@ -186,6 +186,7 @@ def test_meta_estimator(wrapper, machine, n_classes, labels):
     assert_same(WRAPPERS[wrapper](clone(MACHINES[machine])).fit(X, y), X)
 
 
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize(("n_classes", "labels"), [(2, "strings"), (3, "integers")])
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("wrapper", ESSENTIAL)

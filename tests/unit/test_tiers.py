@@ -43,6 +43,12 @@ def test_every_value_may_be_enough():
     assert len(kept) == 5
 
 
+def test_values_keep_company_by_turns():
+    cases = cases_of(6, 3)
+    kept = [cases[number] for number in covering([choices(case, singly(case)) for case in cases])]
+    assert sorted(case["b"] for case in kept) == [0, 0, 1, 1, 2, 2]
+
+
 class Item:
     """What pytest collects, as far as tiers are concerned."""
 
