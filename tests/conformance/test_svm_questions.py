@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from svm_machines import (
     ALL,
     EXACT,
+    FIRST,
     MACHINES,
     ONLINE,
     ONLY_RBF,
@@ -42,6 +43,37 @@ ROUNDING = 1e-5  # of the largest score: dual machines keep kernel values in sin
 
 def test_every_estimator_is_asked():
     assert {estimator for estimator, _ in MACHINES.values()} == set(ESTIMATORS)
+    assert {MACHINES[name][0] for name in FIRST} == set(ESTIMATORS)
+
+
+def always_asked(question):
+    """Return what ``make test`` asks: the arguments of each case."""
+    (mark,) = question.pytestmark
+    return [case.values for case in mark.args[1] if "thorough" not in {m.name for m in case.marks}]
+
+
+def test_what_is_left_out_is_met_by_turns():
+    def question():
+        pass
+
+    def longer_question():
+        pass
+
+    first, second = (
+        {name for (name,) in always_asked(ask(ALL)(each))} for each in (question, longer_question)
+    )
+    assert first & second >= set(FIRST)
+    assert first | second == set(ALL)
+    assert len(first & second) < len(ALL) / 2
+
+
+def test_a_further_argument_has_every_value():
+    def question():
+        pass
+
+    asked = always_asked(ask(ALL, value=[2, 3, 5, 7])(question))
+    assert [name for name, _ in asked] == ALL
+    assert {value for _, value in asked} == {2, 3, 5, 7}
 
 
 # Answers
