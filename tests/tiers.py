@@ -2,10 +2,14 @@
 
 A test that is marked ``combinations`` is asked with every combination of its arguments by ``make
 test-all``; by ``make test`` with few of them, in which every value of every argument is met, and of
-three arguments or more every pair of values. What is left out there is marked ``thorough``.
+three arguments or more every pair of values. ``combinations(pairs=False)`` is for cases that take
+long: every value is enough there, of many arguments too. Arguments of one ``parametrize`` count as
+one. A module may be marked as a whole; a test of one argument has no combinations. What is left out
+is marked ``thorough``.
 """
 
 import itertools
+from collections import Counter
 
 import pytest
 
@@ -14,31 +18,57 @@ def covering(cases):
     """Return the numbers of few cases that together have all that any of them has.
 
     A case is a set. The one that brings most that is new is taken, again and again: few more than
-    are needed.
+    are needed. Of those that bring as much, it is the one whose rest has been met least, so that
+    the first values of a test do not keep company with all the others.
     """
-    missing, chosen = set().union(*cases), []
+    missing, chosen, met = set().union(*cases), [], Counter()
     while missing:
-        best = max(range(len(cases)), key=lambda number: len(missing & cases[number]))
+        new = [len(missing & case) for case in cases]
+        most = max(new)
+        equally_good = [number for number in range(len(cases)) if new[number] == most]
+        best = min(equally_good, key=lambda number: sum(met[part] for part in cases[number]))
         missing -= cases[best]
+        met.update(cases[best])
         chosen.append(best)
     return sorted(chosen)
 
 
-def choices(arguments):
-    """Return what a case stands for: its values, or its pairs of values if they are many.
+def given_together(item):
+    """Return the arguments of a test, a tuple of names for each choice.
+
+    Those that one ``parametrize`` names are one choice: its list was written by hand, and every
+    entry counts.
+    """
+    groups = []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = names.split(",") if isinstance(names, str) else names
+        groups.append(tuple(name.strip() for name in names))
+    named = {name for group in groups for name in group}
+    return groups + [(name,) for name in item.callspec.params if name not in named]
+
+
+def choices(arguments, groups, *, pairs=True):
+    """Return what a case stands for: its choices, or its pairs of choices if they are many.
 
     Cases share the objects that they are made of, which need not be hashable.
     """
-    values = [(name, id(arguments[name])) for name in sorted(arguments)]
-    return set(itertools.combinations(values, 2 if len(values) > 2 else 1))
+    values = [(group, *(id(arguments[name]) for name in group)) for group in sorted(groups)]
+    return set(itertools.combinations(values, 2 if pairs and len(values) > 2 else 1))
 
 
 def mark_thorough(items):
     """Mark the cases of products that bring no value, or no pair of values, that is not asked."""
-    products = [item for item in items if item.get_closest_marker("combinations")]
+    products = [
+        item
+        for item in items
+        if hasattr(item, "callspec") and item.get_closest_marker("combinations")
+    ]
     # The same test, next to itself: pytest collects the cases of one after the other.
     for _, group in itertools.groupby(products, key=lambda item: (item.parent, item.originalname)):
         cases = list(group)
-        kept = covering([choices(case.callspec.params) for case in cases])
+        groups = given_together(cases[0])
+        options = cases[0].get_closest_marker("combinations").kwargs
+        kept = covering([choices(case.callspec.params, groups, **options) for case in cases])
         for number in set(range(len(cases))) - set(kept):
             cases[number].add_marker(pytest.mark.thorough)

@@ -42,6 +42,8 @@ from widemargin.kernels import (
     computes_densely,
 )
 
+pytestmark = pytest.mark.combinations
+
 LOADERS = {
     "iris": load_iris,
     "wine": load_wine,
@@ -96,7 +98,7 @@ def assert_same_bits(dense, sparse, X):
     assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("name", [*LOADERS, "generated"])
 @pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
 @both_dtypes
@@ -119,7 +121,7 @@ def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
     assert sp.issparse(sparse.basis_)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
 @both_dtypes
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
@@ -131,7 +133,6 @@ def test_cubic_values_of_unscaled_rows(name, dtype, coef0):
     assert sparse.objective_ == dense.objective_
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize("solver", ["projection", "adam", "auto"])
 @both_dtypes
 def test_learned_bases(solver, dtype):
@@ -154,7 +155,6 @@ def test_choice_by_cross_validation(basis):
     assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize("estimator", [KernelClassifier, KernelPerceptron, KernelMIRA])
 @both_dtypes
 @every_kernel
@@ -192,7 +192,7 @@ def test_wide_rows_of_many_entries(dtype, kernel):
     assert_same_bits(dense, sparse, X)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @both_dtypes
 @every_kernel
 @pytest.mark.parametrize("loss", ["weston_watkins", "logistic"])
@@ -210,7 +210,6 @@ def test_wide_rows_of_few_entries_agree_but_for_rounding(dtype, kernel, loss):
     )
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("settings", [{"kernel": "linear"}, {"kernel": "poly", "degree": 2}])
 def test_vectors_that_are_equally_good_are_chosen_alike(seed, settings):
@@ -234,7 +233,6 @@ def test_the_first_of_near_ties_is_chosen():
     assert_array_equal(choose_jointly(slope, bend, overlap, 3, near_tie=1e-6), [1, 2, 0])
 
 
-@pytest.mark.combinations
 @every_kernel_object
 @both_dtypes
 @pytest.mark.parametrize("n_features", [1, 7, 40, 256])
@@ -297,7 +295,7 @@ def test_large_values_of_single_precision_rows_cost_no_digits(name, settings, fo
     assert_array_equal(single.basis_indices_, double.basis_indices_)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("name", ["wine", "breast_cancer"])
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
 @pytest.mark.parametrize("C", [1.0, 10.0, 1000.0])

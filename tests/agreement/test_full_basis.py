@@ -20,6 +20,7 @@ def full_machine(**parameters):
     return sparse_machine(max_basis=10_000, **(settings | parameters))
 
 
+@pytest.mark.combinations
 @every_class_loss
 @pytest.mark.parametrize(("C", "fit_intercept"), [(0.3, False), (10.0, True)])
 def test_full_basis_reaches_the_optimum_of_a_dense_solve(loss, fit_intercept, C, three_classes):

@@ -22,6 +22,8 @@ from widemargin.kernels import (
 )
 from widemargin.models import KernelExpansion, LinearMap
 
+pytestmark = pytest.mark.combinations
+
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
 FORMS = {"dense": np.asarray, "csr": sp.csr_matrix}
 DISTANCES = {"rbf": RBF(0.1), "laplacian": Laplacian(0.1)}

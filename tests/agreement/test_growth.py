@@ -9,6 +9,8 @@ from sparse_machines import sparse_machine
 
 from widemargin.losses import CLASS_LOSSES
 
+pytestmark = pytest.mark.combinations
+
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 
 

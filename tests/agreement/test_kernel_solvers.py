@@ -34,6 +34,8 @@ from widemargin.solvers.duals.cutting_plane import CuttingPlane
 from widemargin.solvers.duals.full_gradient import FullGradient
 from widemargin.solvers.duals.larank import LaRank
 
+pytestmark = pytest.mark.combinations
+
 GAMMA, C, TOL = 0.4, 2.0, 1e-6
 SINGLE = 5e-6  # of the primal, that kernel values of single precision may cost
 SOLVERS = ("larank", "full_gradient", "cutting_plane")
@@ -155,7 +157,7 @@ def test_two_classes_are_the_binary_machine_without_a_bias(solver, loss, two_cla
 # ---- one optimum, whichever way ---------------------------------------------------------------
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_loss
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -207,7 +209,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_loss
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -386,7 +388,7 @@ def test_one_row_under_every_label_stays_within_its_caps(solver, loss):
     assert_allclose(fitted.decision_function(X), 0.0, atol=score_tolerance(fitted))
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_loss
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])

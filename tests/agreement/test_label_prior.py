@@ -15,6 +15,8 @@ from widemargin.solvers.greedy import GreedyNewton
 from widemargin.solvers.newton import JointNewton
 from widemargin.solvers.progress import Progress
 
+pytestmark = pytest.mark.combinations
+
 GAMMA = 0.3
 N_BASIS = 10
 N_OUTPUTS = 3
@@ -98,7 +100,6 @@ def test_value_gradient_and_hessian_product_are_those_with_the_inverse(
     near(problem.hessian_product(scores, at, D), expected)
 
 
-@pytest.mark.combinations
 @every_loss
 @every_root
 def test_newton_finds_the_point_of_the_problem_with_the_inverse(loss, root, three_classes):
@@ -116,7 +117,6 @@ def test_newton_finds_the_point_of_the_problem_with_the_inverse(loss, root, thre
     )
 
 
-@pytest.mark.combinations
 @every_loss
 @pytest.mark.parametrize("name", ["triangular", "singular, thin", "singular, square"])
 def test_a_greedy_fit_with_all_rows_is_the_full_problem(loss, name, three_classes):

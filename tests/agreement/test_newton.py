@@ -13,6 +13,8 @@ from widemargin.losses import CLASS_LOSSES, all_losses
 from widemargin.objectives import BasisObjective
 from widemargin.solvers.newton import JointNewton
 
+pytestmark = pytest.mark.combinations
+
 GAMMA = 0.3
 N_BASIS = 12
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=lambda loss: loss.name)

@@ -20,6 +20,8 @@ from widemargin.solvers.greedy import GreedyNewton, GreedyState
 from widemargin.solvers.progress import Progress
 from widemargin.sparse_kernel.grown import Problem, objective_of
 
+pytestmark = pytest.mark.combinations
+
 KERNEL = RBF(0.2)
 FORMS = {
     "float64": np.asarray,

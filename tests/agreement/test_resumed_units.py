@@ -101,7 +101,7 @@ def bits_of(solver, problem, state):
     return list(way), state.stopped_because, [array.tobytes() for array in arrays]
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_metric
 @both_endings
@@ -142,7 +142,7 @@ class Clock(Progress):
             state.stopped_because = ""
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_solver
 @every_metric
 @both_endings
@@ -278,6 +278,7 @@ def same_fit(first, second, X):
         assert_array_equal(first.history_[name], second.history_[name])
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize(
     "stopped",
     [

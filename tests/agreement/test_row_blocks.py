@@ -18,6 +18,8 @@ from widemargin.solvers import greedy, newton
 from widemargin.solvers.greedy import GreedyNewton
 from widemargin.solvers.progress import Progress
 
+pytestmark = pytest.mark.combinations
+
 N_ROWS = 307  # a number that nothing else here is
 every_loss = pytest.mark.parametrize("loss", all_losses(), ids=lambda loss: loss.name)
 
@@ -52,7 +54,6 @@ def assert_same_fit(one, several, share):
     assert_allclose(several.coefficients, one.coefficients, atol=share * size)
 
 
-@pytest.mark.combinations
 @every_loss
 @pytest.mark.parametrize("n_candidates", [20, "all"])
 def test_several_blocks_give_the_fit_of_one(loss, n_candidates, problem_rows):

@@ -13,6 +13,8 @@ from sparse_machines import sparse_machine
 from widemargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from widemargin.losses import CLASS_LOSSES
 
+pytestmark = pytest.mark.combinations
+
 GAMMA = 0.4
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 every_basis = pytest.mark.parametrize("basis", ["shared", "per_class"])

@@ -23,6 +23,8 @@ from widemargin.solvers.units.projection import VariableProjection
 from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.values import WorkingRows
 
+pytestmark = pytest.mark.combinations
+
 METRICS = ("none", "diagonal", "full")
 SHAPES = {"none": (40, 4), "diagonal": (40, 4), "full": (40, 3), "short": (30, 120)}
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
@@ -139,7 +141,7 @@ def test_value_and_gradient_are_those_of_the_twin(shape, loss, fit_intercept, li
         assert_allclose(getattr(gradient, name), expected[name], atol=2e-4 * scale, err_msg=name)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_shape
 @every_loss
 @pytest.mark.parametrize("linear_part", [False, True])
@@ -202,7 +204,6 @@ def twin_of_rows(case, rows):
     )
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize("shape", [*SHAPES, "rest"])
 @every_loss
 @both_intercepts
@@ -293,7 +294,7 @@ def values_of(machine, X):
     return adaptive_rbf(X, machine.basis_, kernel.widths, kernel.metric)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @every_metric
 @every_loss
 @both_intercepts

@@ -11,6 +11,8 @@ from sparse_machines import sparse_machine
 from widemargin.losses import CLASS_LOSSES
 from widemargin.solvers.greedy import GreedyNewton
 
+pytestmark = pytest.mark.combinations
+
 GAMMA = 0.4
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 every_basis = pytest.mark.parametrize("basis", ["shared", "per_class"])

@@ -8,6 +8,8 @@ from sparse_machines import sparse_machine
 
 from widemargin.losses import CLASS_LOSSES
 
+pytestmark = pytest.mark.combinations
+
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 every_gamma = pytest.mark.parametrize("gamma", [0.4, "scale"])
 

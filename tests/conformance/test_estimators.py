@@ -1,6 +1,7 @@
 """scikit-learn's own checks, over the registry, and over every loss, basis, solver and kernel."""
 
 import unittest
+from collections import Counter
 
 import pytest
 from contract import every_estimator, unfitted
@@ -25,6 +26,7 @@ from widemargin.solvers.duals.expansion import DUAL_LOSSES
 BASES = ("shared", "per_class", "learned")
 METRICS = ("none", "diagonal", "full")
 LEAST_CHECKS = 50  # scikit-learn 1.6 has that many for a classifier, later ones more
+SHARE = 4  # of its checks "make test" asks one in so many of a machine whose class is met before
 NEEDS_AN_ENVIRONMENT_VARIABLE = {"check_array_api_input"}  # the one check that may be skipped
 # More vectors than the rows of checks that compare fits with weights; learned vectors are few.
 ROOMY, SMALL = {"max_basis": 30}, {"max_basis": 5}
@@ -88,9 +90,10 @@ def choices_of(estimator):
 
 
 def in_tiers():
-    """Return few machines that reach every choice, and the others."""
+    """Return few machines that reach every choice, those of the registry first, and the others."""
     machines = estimators()
-    first = covering([choices_of(machine) for machine in machines])
+    few = covering([choices_of(machine) for machine in machines])
+    first = sorted({*range(len(ESTIMATORS)), *few})
     others = [number for number in range(len(machines)) if number not in first]
     return tuple([machines[number] for number in tier] for tier in (first, others))
 
@@ -118,7 +121,39 @@ def name_of(check):
 FIRST, OTHERS = in_tiers()
 
 
-@parametrize_with_checks(FIRST, expected_failed_checks=not_expected_of)
+def is_asked_always(machine, number):
+    """Return whether ``make test`` asks one of the first machines the check of this number.
+
+    The first machine of a class is asked all of them. The others of the class share them, so that
+    neighbours are asked different ones.
+    """
+    place = [each for each in FIRST if type(each) is type(machine)].index(machine)
+    return place == 0 or (place + number) % SHARE == 0
+
+
+def first_checks():
+    """Return the names of the arguments, the cases and the options that make pytest ask checks.
+
+    They are those of scikit-learn; what is not asked always is marked.
+    """
+    mark = parametrize_with_checks(FIRST, expected_failed_checks=not_expected_of).mark
+    names, cases = mark.args
+    asked, numbers = [], Counter()
+    for case in cases:
+        # A check that is expected to fail comes with a mark, others as they are.
+        case = pytest.param(*case) if type(case) is tuple else case
+        machine = case.values[0]
+        if not is_asked_always(machine, numbers[id(machine)]):
+            case = pytest.param(*case.values, marks=(*case.marks, pytest.mark.thorough))
+        numbers[id(machine)] += 1
+        asked.append(case)
+    return names, asked, mark.kwargs
+
+
+ARGUMENTS, FIRST_CHECKS, OPTIONS = first_checks()
+
+
+@pytest.mark.parametrize(ARGUMENTS, FIRST_CHECKS, **OPTIONS)
 def test_check_of_scikit_learn(estimator, check):
     try:
         check(estimator)
@@ -139,6 +174,27 @@ def test_the_first_machines_reach_every_choice():
     reached = set().union(*map(choices_of, FIRST))
     assert reached == set().union(*map(choices_of, estimators()))
     assert sorted(map(str, FIRST + OTHERS)) == sorted(map(str, estimators()))
+
+
+def test_the_first_machines_share_every_check():
+    always = [
+        case.values for case in FIRST_CHECKS if all(mark.name != "thorough" for mark in case.marks)
+    ]
+    asked = Counter(machine for machine, _ in always)
+    whole = {type(machine): machine for machine in reversed(FIRST)}  # the first of each class
+    assert {cls.__name__: str(machine) for cls, machine in whole.items()} == {
+        name: str(unfitted(name, random_state=None)) for name in ESTIMATORS
+    }
+    for machine in FIRST:
+        checks = len(list(estimator_checks_generator(machine)))
+        share = 1 if machine is whole[type(machine)] else SHARE
+        assert asked[machine] >= checks // share >= LEAST_CHECKS // share
+    for cls in whole:
+        others = [machine for machine in FIRST if type(machine) is cls][1:]
+        checks = {name_of(check) for machine, check in always if machine in others}
+        every = {name_of(check) for _, check in estimator_checks_generator(whole[cls])}
+        assert checks >= every or len(others) < SHARE
+    assert len(FIRST_CHECKS) == sum(len(list(estimator_checks_generator(each))) for each in FIRST)
 
 
 def test_the_checks_reach_every_choice():

@@ -24,6 +24,8 @@ from sklearn.utils import get_tags
 
 import widemargin
 
+pytestmark = pytest.mark.combinations
+
 any_number_of_classes = pytest.mark.parametrize("n_classes", [2, 4])
 
 

@@ -30,6 +30,8 @@ from widemargin.kernels import (
     Sigmoid,
 )
 
+pytestmark = pytest.mark.combinations
+
 PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 1.0}
 OTHERS = {"sigmoid": {"gamma": 0.4, "coef0": -0.5}}
 FUNCTIONS = tuple(name for name in KERNEL_NAMES if name != "precomputed")  # of two rows

@@ -25,6 +25,8 @@ from widemargin.solvers.duals.online import OnlineRows, OnlineState
 from widemargin.solvers.duals.state import DualProblem, RowProblem
 from widemargin.solvers.progress import Progress
 
+pytestmark = pytest.mark.combinations
+
 LINES = 150
 
 
@@ -295,7 +297,6 @@ def assert_same_machine(machine, expected, X):
     assert_array_equal(machine.model_.scores(X), expected.model_.scores(X))
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize("form", ["double", "single", "csr", "wide"])
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("name", STREAMS)

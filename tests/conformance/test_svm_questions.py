@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from svm_machines import (
     ALL,
     EXACT,
+    FIRST,
     MACHINES,
     ONLINE,
     ONLY_RBF,
@@ -42,6 +43,37 @@ ROUNDING = 1e-5  # of the largest score: dual machines keep kernel values in sin
 
 def test_every_estimator_is_asked():
     assert {estimator for estimator, _ in MACHINES.values()} == set(ESTIMATORS)
+    assert {MACHINES[name][0] for name in FIRST} == set(ESTIMATORS)
+
+
+def always_asked(question):
+    """Return what ``make test`` asks: the arguments of each case."""
+    (mark,) = question.pytestmark
+    return [case.values for case in mark.args[1] if "thorough" not in {m.name for m in case.marks}]
+
+
+def test_what_is_left_out_is_met_by_turns():
+    def question():
+        pass
+
+    def longer_question():
+        pass
+
+    first, second = (
+        {name for (name,) in always_asked(ask(ALL)(each))} for each in (question, longer_question)
+    )
+    assert first & second >= set(FIRST)
+    assert first | second == set(ALL)
+    assert len(first & second) < len(ALL) / 2
+
+
+def test_a_further_argument_has_every_value():
+    def question():
+        pass
+
+    asked = always_asked(ask(ALL, value=[2, 3, 5, 7])(question))
+    assert [name for name, _ in asked] == ALL
+    assert {value for _, value in asked} == {2, 3, 5, 7}
 
 
 # Answers
@@ -59,7 +91,7 @@ def test_toy_data_are_learned(name):
 @ask(ALL)
 def test_iris_is_learned(name):
     X, y = iris()
-    assert make(name).fit(X, y).score(X, y) > 0.94
+    assert fitted(name).score(X, y) > 0.94
 
 
 @ask(ALL)
@@ -74,8 +106,7 @@ def test_two_classes_have_one_score_that_is_positive_for_the_second(name):
 
 @ask(ALL)
 def test_the_largest_score_is_the_prediction(name):
-    X, y = iris()
-    machine = make(name).fit(X, y)
+    machine = fitted(name)
     places = np.random.RandomState(0).uniform(-4, 4, (500, 4))  # far from the rows too
     scores = machine.decision_function(places)
     assert scores.shape == (500, 3)
@@ -97,7 +128,7 @@ def test_many_classes(name):
 @ask(ALL)
 def test_the_score_is_the_weighted_accuracy(name):
     X, y = iris()
-    machine = make(name).fit(X, y)
+    machine = fitted(name)
     weights = np.random.RandomState(0).uniform(0, 2, len(y))
     expected = accuracy_score(y, machine.predict(X), sample_weight=weights)
     assert machine.score(X, y, weights) == pytest.approx(expected)
@@ -117,9 +148,8 @@ def test_probabilities_go_with_scores(name):
 
 @ask([name for name in ALL if name not in PROBABLE])
 def test_machines_without_probabilities_do_not_have_the_method(name):
-    machine = make(name)
-    assert not hasattr(machine, "predict_proba")
-    assert not hasattr(machine.fit(*iris()), "predict_log_proba")
+    assert not hasattr(make(name), "predict_proba")
+    assert not hasattr(fitted(name), "predict_log_proba")
 
 
 # Names and orders of classes, orders of rows
@@ -278,8 +308,8 @@ def test_a_tiny_c_leaves_nothing_but_small_scores(name):
 
 @ask(ROWS, kernel=list(KERNELS))
 def test_scores_follow_from_vectors_and_coefficients(name, kernel):
-    X, y = iris()
-    machine = make(name, kernel=kernel, **KERNEL_SETTINGS).fit(X, y)
+    X, _ = iris()
+    machine = fitted(name, kernel=kernel, **KERNEL_SETTINGS)
     expected = KERNELS[kernel](X, machine.basis_) @ machine.dual_coef_ + machine.intercept_
     assert difference(machine.decision_function(X), expected) < 1e-10
 
@@ -287,7 +317,7 @@ def test_scores_follow_from_vectors_and_coefficients(name, kernel):
 @ask(ROWS, kernel=list(KERNELS))
 def test_a_kernel_matrix_is_as_good_as_its_kernel(name, kernel):
     X, y = iris()
-    expected = make(name, kernel=kernel, **KERNEL_SETTINGS).fit(X, y)
+    expected = fitted(name, kernel=kernel, **KERNEL_SETTINGS)
     machine = make(name, kernel="precomputed").fit(KERNELS[kernel](X, X), y)
     found = machine.decision_function(KERNELS[kernel](X[:40], X))
     assert difference(found, expected.decision_function(X[:40])) < limit(name)
@@ -297,7 +327,7 @@ def test_a_kernel_matrix_is_as_good_as_its_kernel(name, kernel):
 @ask(ROWS, kernel=["rbf", "poly"])
 def test_a_function_is_as_good_as_the_name_of_its_kernel(name, kernel):
     X, y = iris()
-    expected = make(name, kernel=kernel, **KERNEL_SETTINGS).fit(X, y)
+    expected = fitted(name, kernel=kernel, **KERNEL_SETTINGS)
     machine = make(name, kernel=KERNELS[kernel]).fit(X, y)
     found = machine.decision_function(X)
     assert difference(found, expected.decision_function(X)) < limit(name)
@@ -337,12 +367,12 @@ def test_the_coefficients_of_a_linear_kernel(name):
         expected = X @ machine.coef_.T + machine.intercept_
         scores = machine.decision_function(X)
         assert difference(scores.reshape(expected.shape), expected) < 1e-9
-    assert not hasattr(make(name).fit(X, y), "coef_")
+    assert not hasattr(fitted(name), "coef_")
 
 
 @ask(ONLY_RBF)
 def test_other_kernels_have_no_coefficients_of_features(name):
-    assert not hasattr(make(name).fit(*iris()), "coef_")
+    assert not hasattr(fitted(name), "coef_")
 
 
 # Streams and warm starts

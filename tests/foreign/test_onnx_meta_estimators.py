@@ -38,6 +38,8 @@ from widemargin import (
     SparseKernelClassifierCV,
 )
 
+pytestmark = pytest.mark.combinations
+
 onnxruntime = pytest.importorskip("onnxruntime")
 skl2onnx = pytest.importorskip("skl2onnx")
 
@@ -174,7 +176,6 @@ def has_no_probabilities(wrapper, machine):
     return wrapper.endswith("proba") and machine not in LOGISTIC
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize(("n_classes", "labels"), [(2, "integers"), (3, "strings")])
 @pytest.mark.parametrize("machine", ["hinge", "logistic"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
@@ -185,7 +186,7 @@ def test_meta_estimator(wrapper, machine, n_classes, labels):
     assert_same(WRAPPERS[wrapper](clone(MACHINES[machine])).fit(X, y), X)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize(("n_classes", "labels"), [(2, "strings"), (3, "integers")])
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("wrapper", ESSENTIAL)

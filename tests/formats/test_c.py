@@ -167,7 +167,7 @@ def assert_agrees(library, name, model, readout, rows, dtype):
         assert np.abs(p - expected).max() <= 2 * tolerance(dtype) * max(1, largest)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @needs_compiler
 @pytest.mark.parametrize("quantize", [None, "int16"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -576,7 +576,7 @@ def test_the_hyperbolic_tangent(tmp_path, dtype, alone):
 
 
 @needs_compiler
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("level", ["-O0", pytest.param("-O3", marks=pytest.mark.thorough)])
 def test_sanitizers_find_nothing(tmp_path, level):
     sources, calls, declarations = [], [], []
     for kernel, sparse, quantize in itertools.product(

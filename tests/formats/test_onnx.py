@@ -29,6 +29,8 @@ from widemargin.kernels import (
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
+pytestmark = pytest.mark.combinations
+
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -26,7 +26,7 @@ from hostile.shrinking import shrink
 from widemargin import KernelMIRA
 from widemargin.solvers.duals import expansion as dual
 
-FIXED = 40  # problems that are asked always
+FIXED, ALWAYS = 40, 20  # problems that are the same in every run, and those of "make test"
 LONGEST = 300.0  # seconds for one problem, after which it is said to hang
 
 
@@ -42,7 +42,8 @@ def pytest_generate_tests(metafunc):
         draw = random.Random(run)
         seeds = [draw.randrange(1 << 32) for _ in range(count)]
     else:
-        seeds = range(FIXED)
+        thorough = (pytest.param(s, marks=pytest.mark.thorough) for s in range(ALWAYS, FIXED))
+        seeds = [*range(ALWAYS), *thorough]
     metafunc.parametrize("seed", seeds)
 
 

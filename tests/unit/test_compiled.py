@@ -33,6 +33,8 @@ from widemargin.kernels import (
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
+pytestmark = pytest.mark.combinations
+
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}  # relative to the largest score
 N_FEATURES, N_BASIS = 6, 11
 PLACES = np.array([5, 0, 2, 3])  # of a kernel matrix
@@ -172,7 +174,6 @@ FORMS = {
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 
 
-@pytest.mark.combinations
 @every_kernel
 @every_kind
 @every_form

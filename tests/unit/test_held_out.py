@@ -21,6 +21,8 @@ from widemargin.sparse_kernel.effort import LearnSettings, Plan, metric_of
 from widemargin.sparse_kernel.learned import Learning
 from widemargin.sparse_kernel.learning_rows import each_once
 
+pytestmark = pytest.mark.combinations
+
 SOLVERS = ("auto", "projection", "adam")
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
 

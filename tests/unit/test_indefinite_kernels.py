@@ -24,6 +24,8 @@ from widemargin.basis import BasisColumns
 from widemargin.candidates import choose_jointly
 from widemargin.kernels import CustomKernel, Polynomial, Precomputed, Sigmoid
 
+pytestmark = pytest.mark.combinations
+
 N_ROWS = 120
 
 
@@ -147,7 +149,6 @@ def test_what_is_chosen_jointly_is_positive_definite(seed):
 # ---- the sparse machine
 
 
-@pytest.mark.combinations
 @every_kind
 @both_dtypes
 @pytest.mark.parametrize("basis", ["shared", "per_class"])
@@ -172,7 +173,6 @@ def test_sparse_machines_of_any_matrix(kind, dtype, basis, form):
         assert (np.diff(objective) <= 1e-3 * np.abs(objective[:-1])).all()
 
 
-@pytest.mark.combinations
 @pytest.mark.parametrize("coef0", [-1.0, -0.5, 0.0, 1.0])
 @pytest.mark.parametrize("loss", ["weston_watkins", "crammer_singer", "logistic"])
 def test_sigmoid_machines_grow_and_learn(coef0, loss):

@@ -1,5 +1,6 @@
 """``basis="learned"``: what may be asked of it, odd input, and that it says what it does."""
 
+import functools
 import itertools
 import os
 import pickle
@@ -34,6 +35,8 @@ from widemargin.sparse_kernel.effort import metric_for, metric_of
 from widemargin.sparse_kernel.learned import _without_twins
 from widemargin.sparse_kernel.learning_rows import dense_rows
 
+pytestmark = pytest.mark.combinations
+
 METRICS = ("none", "scaled", "diagonal", "full")
 SOLVERS = ("projection", "adam", "auto")
 every_metric = pytest.mark.parametrize("metric", METRICS)
@@ -60,14 +63,19 @@ def machine(max_basis=6, **parameters):
     return sparse_machine(max_basis, **(settings | parameters))
 
 
+@functools.cache
+def usual_machine(metric):
+    """Return a machine of the rows of ``three_classes`` that tests share."""
+    return machine(metric=metric).fit(*overlapping_classes(60, 3))
+
+
 # What is learned
 
 
 @pytest.mark.usefixtures("units_move")
 @every_metric
-def test_what_a_fit_leaves(metric, three_classes):
-    X, y = three_classes
-    fitted = machine(metric=metric).fit(X, y)
+def test_what_a_fit_leaves(metric):
+    fitted = usual_machine(metric)
     assert fitted.n_basis_ == 6
     assert fitted.basis_.shape == (6, 4)
     assert fitted.dual_coef_.shape == (6, 3)
@@ -315,7 +323,7 @@ def test_float32_is_near_float64(metric, three_classes):
 @every_metric
 def test_a_scale_of_all_features_changes_nothing(metric, three_classes):
     X, y = three_classes
-    usual = machine(metric=metric).fit(X, y)
+    usual = usual_machine(metric)
     for scale in (2.0**27, 2.0**-27, 1e100):
         scaled = machine(metric=metric).fit(scale * X, y)
         assert scaled.objective_ == pytest.approx(usual.objective_, rel=1e-3)
@@ -336,7 +344,7 @@ def test_a_scale_whose_square_is_no_number(scale, three_classes):
 @pytest.mark.parametrize("metric", ["scaled", "diagonal", "full"])
 def test_scales_of_single_features_change_nothing(metric, three_classes):
     X, y = three_classes
-    usual = machine(metric=metric).fit(X, y)
+    usual = usual_machine(metric)
     scales = np.array([1e8, 1e-8, 1.0, 1e3])
     scaled = machine(metric=metric).fit(X * scales, y)
     assert scaled.objective_ == pytest.approx(usual.objective_, rel=1e-2)
@@ -936,8 +944,8 @@ def test_it_compiles_and_is_saved(metric, data, request, tmp_path):
 def test_it_is_exported_to_onnx(metric, three_classes):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    X, y = three_classes
-    fitted = machine(metric=metric).fit(X, y)
+    X, _ = three_classes
+    fitted = usual_machine(metric)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         exported = widemargin.export.to_onnx(fitted)
@@ -948,9 +956,8 @@ def test_it_is_exported_to_onnx(metric, three_classes):
 
 
 @every_metric
-def test_it_is_exported_to_c(metric, three_classes, tmp_path):
-    X, y = three_classes
-    exported = widemargin.export.to_c(machine(metric=metric).fit(X, y), tmp_path / "learned.c")
+def test_it_is_exported_to_c(metric, tmp_path):
+    exported = widemargin.export.to_c(usual_machine(metric), tmp_path / "learned.c")
     assert exported is not None
     assert "predict" in (tmp_path / "learned.c").read_text(encoding="utf-8")
 

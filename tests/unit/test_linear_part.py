@@ -30,6 +30,8 @@ from widemargin.readouts import Readout
 from widemargin.solvers.units.linear_part import MOST_LINEAR_FEATURES, LinearPart
 from widemargin.sparse_kernel import learned
 
+pytestmark = pytest.mark.combinations
+
 N_BASIS, N_FEATURES = 9, 6
 METRICS = ("none", "diagonal", "full")
 _draw = np.random.RandomState(3)

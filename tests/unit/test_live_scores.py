@@ -14,6 +14,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
 
+pytestmark = pytest.mark.combinations
+
 LEARNERS = [
     KernelClassifier(gamma=0.3, random_state=0),
     KernelClassifier(gamma=0.3, loss="weston_watkins", fit_intercept=False, random_state=0),
@@ -33,7 +35,6 @@ def wide(X):
     return sp.csr_matrix(np.hstack([X, np.zeros((len(X), 3000))]))
 
 
-@pytest.mark.combinations
 @every_learner
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian", own_kernel])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, wide], ids=["dense", "csr", "wide"])

@@ -12,6 +12,8 @@ from sparse_machines import sparse_machine
 from widemargin import basis
 from widemargin.losses import CLASS_LOSSES
 
+pytestmark = pytest.mark.combinations
+
 every_loss = pytest.mark.parametrize("loss", CLASS_LOSSES)
 every_basis = pytest.mark.parametrize("basis", ["shared", "per_class"])
 both_forms = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])

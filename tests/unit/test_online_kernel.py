@@ -20,6 +20,8 @@ from widemargin.solvers.duals.cutting_plane import CuttingPlane
 from widemargin.solvers.duals.full_gradient import FullGradient
 from widemargin.solvers.duals.larank import LaRank
 
+pytestmark = pytest.mark.combinations
+
 GAMMA = 0.4
 every_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
 every_policy = pytest.mark.parametrize("policy", ["drop", "merge"])

@@ -19,6 +19,8 @@ from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import WorkingRows
 
+pytestmark = pytest.mark.combinations
+
 METRICS = ("none", "scaled", "diagonal", "full")
 every_metric = pytest.mark.parametrize("metric", METRICS)
 

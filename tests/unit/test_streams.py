@@ -18,6 +18,8 @@ import widemargin
 from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
 from widemargin.solvers.duals.larank import LaRank
 
+pytestmark = pytest.mark.combinations
+
 LEARNERS = [
     KernelClassifier(gamma=0.5, random_state=0),
     KernelMIRA(gamma=0.5, random_state=0),
