@@ -12,6 +12,8 @@ from widemargin.model_files import ModelFileError, load, save
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.compression import compress
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
+from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
+from widemargin.sparse_kernel.multilabel_cv import SparseKernelMultiLabelClassifierCV
 from widemargin.sparse_kernel.settings import ChosenBasis, LearnedBasis
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "ModelFileError",
     "SparseKernelClassifier",
     "SparseKernelClassifierCV",
+    "SparseKernelMultiLabelClassifier",
+    "SparseKernelMultiLabelClassifierCV",
     "__version__",
     "compress",
     "load",
@@ -33,7 +37,7 @@ __all__ = [
 
 # Reachable by ``import widemargin`` alone, and imported when they are asked for: the converters
 # that ``export`` registers take a while to load.
-_SUBMODULES = ("displays", "export", "kernels", "losses", "models", "readouts", "solvers")
+_SUBMODULES = ("displays", "export", "kernels", "losses", "models", "priors", "readouts", "solvers")
 
 
 def __getattr__(name: str) -> Any:

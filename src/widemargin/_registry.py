@@ -8,6 +8,8 @@ from widemargin.full_kernel.classifier import KernelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
+from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
+from widemargin.sparse_kernel.multilabel_cv import SparseKernelMultiLabelClassifierCV
 
 ESTIMATORS: dict[str, type[Any]] = {
     estimator.__name__: estimator
@@ -17,5 +19,7 @@ ESTIMATORS: dict[str, type[Any]] = {
         KernelPerceptron,
         SparseKernelClassifier,
         SparseKernelClassifierCV,
+        SparseKernelMultiLabelClassifier,
+        SparseKernelMultiLabelClassifierCV,
     )
 }

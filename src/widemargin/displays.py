@@ -1,4 +1,4 @@
-"""Displays: pictures of fitted machines, in the style of scikit-learn's Display classes.
+"""Displays: pictures of fitted machines and priors, in the style of scikit-learn's Display classes.
 
 They need matplotlib, which is imported when something is drawn: ``pip install widemargin[demo]``.
 """
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._system.parameters import check_choice, check_integer
 from widemargin.kernels import Precomputed
 from widemargin.models import KernelExpansion
+from widemargin.priors import LabelPrior
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -335,6 +336,101 @@ class BasisDisplay:
         bar.ax.set_yticklabels(["least", "most"], fontsize=8)
         bar.outline.set_visible(False)
         self.figure_, self.axes_ = figure, np.array([ax], dtype=object)
+
+
+class LabelPriorDisplay:
+    """A prior over labels as a heat map: red for labels that go together, blue for the others.
+
+    It is best made by :meth:`from_prior`.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_labels, n_labels)
+        R.
+    label_names : array-like of str, default=None
+        None names labels by their numbers.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    ax_ : matplotlib Axes
+
+    Examples
+    --------
+    >>> from widemargin import priors
+    >>> from widemargin.displays import LabelPriorDisplay
+    >>> prior = priors.from_labels([[1, 1, 0], [0, 0, 1]], label_names=["sea", "beach", "city"])
+    >>> display = LabelPriorDisplay.from_prior(prior)  # doctest: +SKIP
+    """
+
+    figure_: Any
+    ax_: Any
+
+    def __init__(self, matrix: Array, *, label_names: Any = None) -> None:
+        self.matrix = np.asarray(matrix)
+        self.label_names = label_names
+
+    @classmethod
+    def from_prior(
+        cls,
+        prior: LabelPrior,
+        *,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+        cmap: Any = None,
+    ) -> Self:
+        """Draw a prior.
+
+        Parameters
+        ----------
+        prior : LabelPrior
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        figsize : tuple of float, default=None
+            Width and height of a new figure, in inches.
+        cmap : str or Colormap, default=None
+            None is "RdBu_r", white at zero.
+
+        Returns
+        -------
+        display : LabelPriorDisplay
+        """
+        if not isinstance(prior, LabelPrior):
+            raise TypeError(
+                f"from_prior draws a LabelPrior, got {type(prior).__name__}. Make one by "
+                "widemargin.priors.from_correlation(matrix)."
+            )
+        return cls(prior.matrix, label_names=prior.label_names).plot(
+            ax=ax, figsize=figsize, cmap=cmap
+        )
+
+    def plot(
+        self, *, ax: Any = None, figsize: tuple[float, float] | None = None, cmap: Any = None
+    ) -> Self:
+        """Draw the prior; see :meth:`from_prior`."""
+        pyplot = _pyplot()
+        n_labels = len(self.matrix)
+        if ax is None:
+            side = min(max(0.24 * min(n_labels, _MANY_NAMES) + 3 * _PAPER, 3.0), 12.0)
+            self.figure_, ax = pyplot.subplots(
+                figsize=figsize or (side * 1.15, side), layout="constrained"
+            )
+        self.figure_, self.ax_ = ax.figure, ax
+        largest = float(np.abs(self.matrix).max()) or 1.0
+        image = ax.imshow(self.matrix, cmap=cmap or "RdBu_r", vmin=-largest, vmax=largest)
+        if n_labels <= _MANY_NAMES:
+            names = range(n_labels) if self.label_names is None else self.label_names
+            texts = [str(name) for name in names]
+            turn = {"rotation": 45, "ha": "right"} if max(map(len, texts)) > 4 else {}
+            ax.set_xticks(range(n_labels), texts, fontsize=8, **turn)
+            ax.set_yticks(range(n_labels), texts, fontsize=8)
+        else:
+            ax.set_xlabel("label")
+            ax.set_ylabel("label")
+        ax.tick_params(length=0)
+        bar = self.figure_.colorbar(image, ax=ax, pad=0.02)
+        bar.outline.set_visible(False)
+        return self
 
 
 def _columns(count: int, aspect: float) -> int:

@@ -70,6 +70,13 @@ class Loss(ABC):
         """Return the loss of a single class against the rest that belongs to this one."""
         return BinaryLogistic() if self.gives_probabilities else SquaredHinge()
 
+    def weighed(self) -> Loss:
+        """Return this loss with a weight for each output of a row, in the targets.
+
+        Only losses of independent outputs, with targets of +1 and -1, have one.
+        """
+        raise TypeError(f"{self.name} has no weights of its outputs.")
+
     def value(self, scores: Array, targets: Array) -> Array:
         """Return the loss of each row, shape (n_rows,)."""
         each = [
@@ -208,6 +215,10 @@ class SquaredHinge(_SignedLoss):
 
     name = "squared_hinge"
 
+    def weighed(self) -> Loss:
+        """Return this loss with weights in the targets."""
+        return WeighedSquaredHinge()
+
 
 @dataclass(frozen=True)
 class HuberisedSquaredHinge(_SignedLoss):
@@ -222,6 +233,10 @@ class HuberisedSquaredHinge(_SignedLoss):
     def __post_init__(self) -> None:
         check_real("delta", self.delta, positive=True)
 
+    def weighed(self) -> Loss:
+        """Return this loss with weights in the targets."""
+        return WeighedHuberisedSquaredHinge(self.delta)
+
 
 @dataclass(frozen=True)
 class BinaryLogistic(_SignedLoss):
@@ -229,6 +244,10 @@ class BinaryLogistic(_SignedLoss):
 
     name = "binary_logistic"
     gives_probabilities = True
+
+    def weighed(self) -> Loss:
+        """Return this loss with weights in the targets."""
+        return WeighedBinaryLogistic()
 
 
 @dataclass(frozen=True)
@@ -245,6 +264,60 @@ class SquaredError(Loss):
         """Return +1 for the output of the class, -1 for the others."""
         return _signs(labels, n_outputs, np.float64)
 
+
+class _WeighedLoss(Loss):
+    """A sum of losses of independent outputs, each with a weight in every row.
+
+    Targets are signs times weights, float64 of the shape of the scores: the loss is
+    ``sum_c |t_c| loss(f_c, sign of t_c)``.
+    """
+
+    def encode(self, labels: npt.NDArray[np.intp], n_outputs: int) -> Array:
+        """Return +1 for the output of the class, -1 for the others: weights of 1."""
+        return _signs(labels, n_outputs, np.float64)
+
+
+@dataclass(frozen=True)
+class WeighedSquaredHinge(_WeighedLoss):
+    """Squared hinge of independent outputs with weights, ``1/2 sum_c |t_c| max(0, 1 - s_c f_c)^2``.
+
+    ``s_c`` is the sign of the target ``t_c``; see :class:`SquaredHinge`.
+    """
+
+    name = "weighed_squared_hinge"
+
+
+@dataclass(frozen=True)
+class WeighedHuberisedSquaredHinge(_WeighedLoss):
+    """Huberised hinge with weights, ``sum_c |t_c| huber(max(0, 1 - s_c f_c))``.
+
+    ``s_c`` is the sign of the target ``t_c``; see :class:`HuberisedSquaredHinge`.
+    """
+
+    delta: float = 1.0
+    name = "weighed_huberised_squared_hinge"
+
+    def __post_init__(self) -> None:
+        check_real("delta", self.delta, positive=True)
+
+
+@dataclass(frozen=True)
+class WeighedBinaryLogistic(_WeighedLoss):
+    """Logistic loss of independent outputs with weights, ``sum_c |t_c| log(1 + exp(-s_c f_c))``.
+
+    ``s_c`` is the sign of the target ``t_c``.
+    """
+
+    name = "weighed_binary_logistic"
+    gives_probabilities = True
+
+
+#: Those of independent outputs, by the names that ``loss`` of a multi-label estimator has for them.
+LABEL_LOSSES: dict[str, type[Loss]] = {
+    "squared_hinge": SquaredHinge,
+    "huberised_squared_hinge": HuberisedSquaredHinge,
+    "logistic": BinaryLogistic,
+}
 
 #: Those of the scores of all classes: what ``loss`` of a multiclass estimator may be.
 CLASS_LOSSES: dict[str, type[Loss]] = {

@@ -114,6 +114,10 @@ class BasisObjective:
         """Return B, the coefficients of the outputs: ``W L'`` with a prior."""
         return coefficients if self._prior is None else self._prior.to_outputs(coefficients)
 
+    def latent_coefficients(self, coefficients: Array) -> Array:
+        """Return the coefficients that solvers see, given those of the outputs."""
+        return coefficients if self._prior is None else self._prior.of_outputs(coefficients)
+
     def expansion(self, coefficients: Array) -> tuple[Array, Array]:
         """Return (coef, intercept) of the outputs, as the basis expands them."""
         expanded: tuple[Array, Array] = self.basis.expansion(self.output_coefficients(coefficients))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_expit, log_softmax
+
+from widemargin._system.file_changes import Added, Change
 
 Array: TypeAlias = npt.NDArray[Any]
 Kind: TypeAlias = Literal["multiclass", "binary", "multilabel"]
@@ -25,16 +29,22 @@ class Readout:
     kind : {"multiclass", "binary", "multilabel"}
         "multiclass": the class of the largest score, the first of equal ones. "binary": one score,
         which speaks for the second class where it is positive. "multilabel": every label whose
-        score is positive.
+        score is above its threshold.
     link : {"softmax", "one_against_rest"} or None
         How scores become probabilities. "softmax": their exponentials, normalised.
         "one_against_rest": the logistic function of each, and then normalised (but not for
         "multilabel"). None: not at all. For two classes both are the logistic function.
+    thresholds : ndarray of shape (n_labels,) or None
+        Of "multilabel": what the score of each label must be above. None is 0 for all of them.
+        They are compared in the precision of the scores.
     """
 
     classes: Array
     kind: Kind
     link: Link | None = None
+    thresholds: Array | None = None
+
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"thresholds": Added(5)})
 
     def __post_init__(self) -> None:
         if self.kind not in ("multiclass", "binary", "multilabel"):
@@ -48,11 +58,22 @@ class Readout:
             )
         if self.kind == "multilabel" and self.link == "softmax":
             raise ValueError("Labels that do not exclude one another have no softmax.")
+        if self.thresholds is not None:
+            given = self.thresholds
+            fits = self.kind == "multilabel" and given.shape == self.classes.shape
+            if not (fits and given.dtype == np.float64 and np.isfinite(given).all()):
+                raise ValueError(
+                    f"thresholds must be a finite number for each of {len(self.classes)} labels, "
+                    f"of a multilabel readout; got an array of shape {given.shape} for a "
+                    f"{self.kind} one."
+                )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Readout):
             return NotImplemented
         same = (self.kind, self.link) == (other.kind, other.link)
+        if same and self.kind == "multilabel":
+            same = np.array_equal(self.label_thresholds(), other.label_thresholds())
         return same and np.array_equal(self.classes, other.classes)
 
     def __hash__(self) -> int:
@@ -78,9 +99,21 @@ class Readout:
             return np.repeat(self.classes, len(best))
         return np.asarray(self.classes[best])
 
+    def label_thresholds(self, dtype: Any = np.float64) -> Array:
+        """Return what the score of each label must be above."""
+        if self.thresholds is None:
+            return np.zeros(len(self.classes), dtype=dtype)
+        return self.thresholds.astype(dtype)
+
+    def is_on(self, scores: Array) -> npt.NDArray[np.bool_]:
+        """Return whether each score is above the threshold of its label."""
+        if self.thresholds is None:
+            return np.asarray(scores > 0)
+        return np.asarray(scores > self.label_thresholds(scores.dtype))
+
     def indicators(self, scores: Array) -> Array:
-        """Return 1 where a score is positive, else 0: the labels of multi-label rows."""
-        return (scores > 0).astype(np.int64)
+        """Return 1 where a score is above its threshold, else 0: the labels of multi-label rows."""
+        return self.is_on(scores).astype(np.int64)
 
     def log_probabilities(self, scores: Array) -> Array:
         """Return the logarithms of the probabilities, of shape (n_rows, n_classes)."""

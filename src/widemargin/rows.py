@@ -16,7 +16,12 @@ from widemargin.kernels import Rows
 
 
 def validated_data(
-    estimator: Any, X: Any, *labels: Any, reset: bool, ensure_min_samples: int = 1
+    estimator: Any,
+    X: Any,
+    *labels: Any,
+    reset: bool,
+    ensure_min_samples: int = 1,
+    several: bool = False,
 ) -> Any:
     """Return rows, and with labels both, as every estimator takes them.
 
@@ -27,11 +32,13 @@ def validated_data(
     ----------
     estimator : estimator
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    *labels : array-like of shape (n_samples,)
-        None, or the classes of the rows.
+    *labels : array-like of shape (n_samples,), or (n_samples, n_labels)
+        None, or the classes of the rows, or indicators of their labels.
     reset : bool
         Whether the number and the names of the features are learned, else checked.
     ensure_min_samples : int, default=1
+    several : bool, default=False
+        Whether rows have any number of labels; who asked for them checks what they are.
     """
     try:
         checked = validate_data(
@@ -43,8 +50,9 @@ def validated_data(
             order="C",
             reset=reset,
             ensure_min_samples=ensure_min_samples,
+            **({"multi_output": True} if several else {}),
         )
-        if labels:
+        if labels and not several:
             check_classification_targets(checked[1])
             if checked[1].dtype.kind == "U" and isinstance(labels[0], (list, tuple)):
                 # NumPy has made text of all, so that NaN is a class by the name of 'nan' now.
@@ -52,7 +60,7 @@ def validated_data(
     except (ValueError, TypeError) as error:
         not_numbers = isinstance(error, TypeError) or "could not convert" in str(error)
         reason = describe_text(X) if not_numbers else None
-        if reason is None and labels and labels[0] is not None:
+        if reason is None and labels and labels[0] is not None and not several:
             reason = describe_missing(labels[0])
         if reason is None:
             raise

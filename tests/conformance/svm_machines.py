@@ -1,7 +1,7 @@
 """Whom the questions about support vector machines are asked of, and which answers are still wrong.
 
 The tests of scikit-learn's SVC, LinearSVC, SGDClassifier and Perceptron ask what users rely on. The
-same is asked here of every estimator of the registry, with its losses, solvers and bases.
+same is asked here of every estimator of classes, with its losses, solvers and bases.
 """
 
 import functools

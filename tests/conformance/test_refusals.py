@@ -60,6 +60,19 @@ BAD_CLASSES = {
     "several labels a row": (lambda X, y: (X, np.stack([y, y], axis=1), None), "1d array"),
     "NaN for a class": (lambda X, y: (X, some_zero(y, np.nan), None), "NaN"),
 }
+# Of estimators whose rows have sets of labels.
+BAD_LABELS = {
+    "a class for each row": (lambda X, y: (X, y[:, 0], None), "1d array"),
+    "a quantity for labels": (lambda X, y: (X, X, None), "indicator matrix of 0 and 1"),
+    "sets of labels": (lambda X, y: (X, [{0}, {1, 2}] * 60, None), "MultiLabelBinarizer"),
+    "numbers above 1": (lambda X, y: (X, 2 * y, None), "indicator matrix of 0 and 1"),
+    "numbers above 1 in sparse labels": (
+        lambda X, y: (X, sp.csr_matrix(2 * y), None),
+        "indicator matrix of 0 and 1",
+    ),
+    "NaN for a label": (lambda X, y: (X, np.where(y > 0, np.nan, 0.0), None), "NaN"),
+    "labels that are none": (lambda X, y: (X, y[:, :0], None), "no labels|0 feature"),
+}
 # Of estimators that take kernel matrices.
 BAD_KERNEL_VALUES = {
     "a kernel matrix that is not square": (
@@ -76,8 +89,8 @@ BAD_KERNEL_VALUES = {
 def bad_data():
     for name in ESTIMATORS:
         cases = [({}, title, *case) for title, case in BAD_DATA.items()]
-        if not is_multilabel(name):
-            cases += [({}, title, *case) for title, case in BAD_CLASSES.items()]
+        bad_targets = BAD_LABELS if is_multilabel(name) else BAD_CLASSES
+        cases += [({}, title, *case) for title, case in bad_targets.items()]
         if has_parameter(name, "kernel"):
             settings = {"kernel": "precomputed"}
             cases += [(settings, title, *case) for title, case in BAD_KERNEL_VALUES.items()]

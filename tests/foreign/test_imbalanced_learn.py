@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import overlapping_classes
+from contract import CLASS_ESTIMATORS
 from sklearn.base import clone
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.metrics import balanced_accuracy_score
@@ -10,7 +11,6 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from widemargin import SparseKernelClassifier
-from widemargin._registry import ESTIMATORS
 
 pytest.importorskip("imblearn")
 from imblearn.ensemble import (
@@ -29,7 +29,7 @@ SAMPLERS = {
     "under": RandomUnderSampler(random_state=0),
     "smote": SMOTE(random_state=0),
 }
-every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+every_estimator = pytest.mark.parametrize("name", CLASS_ESTIMATORS)
 
 
 def rare_class():
@@ -40,7 +40,7 @@ def rare_class():
 
 
 def machine(name):
-    return ESTIMATORS[name](random_state=0, **QUICK.get(name, {}))
+    return CLASS_ESTIMATORS[name](random_state=0, **QUICK.get(name, {}))
 
 
 @every_estimator
@@ -91,7 +91,7 @@ ENSEMBLES = {
 CASES = [
     (ensemble, name)
     for ensemble in ENSEMBLES
-    for name in ESTIMATORS
+    for name in CLASS_ESTIMATORS
     if name not in QUICK or ensemble == "bagging"
 ]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import overlapping_classes
+from contract import targets
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -19,7 +20,9 @@ from widemargin.solvers.duals.larank import LaRank
 skops = pytest.importorskip("skops.io")
 
 X, Y = overlapping_classes(60, 3)
-QUICK = {"SparseKernelClassifierCV": {"cv": 2, "max_basis": [4], "Cs": [1.0]}}
+QUICK = {
+    name: {"cv": 2, "max_basis": [4], "Cs": [1.0]} for name in ESTIMATORS if name.endswith("CV")
+}
 MACHINES = {
     **{name: make(random_state=0, **QUICK.get(name, {})) for name, make in ESTIMATORS.items()},
     "learned": SparseKernelClassifier(4, basis=LearnedBasis(metric="full", max_iter=3)),
@@ -55,7 +58,9 @@ CASES = [
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_every_estimator_comes_back(name, form):
     rows = FORMS[form](X)
-    machine = clone(MACHINES[name]).fit(rows, np.array(["ash", "birch", "cedar"])[Y])
+    classes = np.array(["ash", "birch", "cedar"])
+    labels = targets(name, Y, classes) if name in ESTIMATORS else classes[Y]
+    machine = clone(MACHINES[name]).fit(rows, labels)
     loaded = through_skops(machine)
     assert_array_equal(loaded.decision_function(rows), machine.decision_function(rows))
     assert_array_equal(loaded.predict(rows), machine.predict(rows))

@@ -1,10 +1,12 @@
 """Make the model files of the current format that later versions must read for ever.
 
 Run as ``python tests/formats/make_fixtures.py`` when the format gets a new version, in a folder of
-its own; files of versions before it are never made again.
+its own; files of versions before it are never made again. With names of machines, only their files
+are made, beside those of the version that are there.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ from widemargin import (
     LearnedBasis,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
+    SparseKernelMultiLabelClassifier,
+    priors,
 )
 from widemargin.kernels import Polynomial
 from widemargin.losses import CrammerSinger
@@ -72,12 +76,21 @@ def estimators():
     yield "learned_linear_part", linear.fit(X, y), X[:8]
     search = SparseKernelClassifierCV([2, 3], Cs=[1.0, 10.0], cv=2, random_state=0)
     yield "search", search.fit(X, y), X[:8]
+    sets = pd.DataFrame(np.eye(3, dtype=int)[y] | np.eye(3, dtype=int)[y // 2], columns=list("zxy"))
+    prior = priors.from_labels(sets)
+    labels = SparseKernelMultiLabelClassifier(
+        4, prior=prior, threshold=[0.1, 0.0, -0.2], class_weight={"x": 2.0}, random_state=0
+    )
+    yield "labels_with_prior", labels.fit(X, sets), X[:8]
 
 
-def main():
+def main(*wanted):
     FOLDER.mkdir(exist_ok=True)
-    expected = {}
+    told = FOLDER / f"v{FORMAT}.json"
+    expected = json.loads(told.read_text(encoding="utf-8")) if wanted else {}
     for name, estimator, X in estimators():
+        if wanted and name not in wanted:
+            continue
         file = f"v{FORMAT}_{name}.widemargin"
         save(estimator, FOLDER / file)
         expected[file] = {
@@ -86,8 +99,8 @@ def main():
             "decision_function": np.asarray(estimator.decision_function(X), dtype=float).tolist(),
             "predict": estimator.predict(X).tolist(),
         }
-    (FOLDER / f"v{FORMAT}.json").write_text(json.dumps(expected, indent=1), encoding="utf-8")
+    told.write_text(json.dumps(expected, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

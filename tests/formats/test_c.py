@@ -131,6 +131,9 @@ def readouts():
         "multiclass": Readout(names, "multiclass", "softmax"),
         "rest": Readout(names, "multiclass", "one_against_rest"),
         "multilabel": Readout(names, "multilabel", "one_against_rest"),
+        "thresholds": Readout(
+            names, "multilabel", "one_against_rest", np.array([0.5, -0.25, 0.0, 1.5])
+        ),
         "silent": Readout(names, "multiclass"),
     }
 
@@ -154,7 +157,8 @@ def assert_agrees(library, name, model, readout, rows, dtype):
     if readout.kind == "multilabel":
         labels = call(library, f"{name}_predict", rows, model.n_outputs, dtype, np.uint8)
         wrong = labels != readout.indicators(scores)
-        assert (np.abs(scores)[wrong] <= clear).all()
+        margins = np.abs(scores - readout.label_thresholds())
+        assert (margins[wrong] <= clear).all()
     else:
         labels = call(library, f"{name}_predict", rows, None, dtype)
         both = scores if readout.kind == "multiclass" else np.hstack([-scores / 2, scores / 2])

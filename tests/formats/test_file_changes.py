@@ -375,13 +375,23 @@ def test_a_state_that_is_no_record_is_refused(wrong, later, file):
         ({"classes": {"array": "classes_"}, "kind": ["binary"], "link": None}, "is no text"),
         ({"classes": {"array": "intercept_"}, "kind": "multiclass", "link": None}, "classes_"),
         ({"classes": {"array": "classes_"}, "kind": "multilabel", "link": None}, "model_"),
+        (
+            {"classes": {"array": "classes_"}, "kind": "binary", "link": None}
+            | {"thresholds": {"array": "basis_indices_"}},
+            "thresholds is of no float type",
+        ),
+        (
+            {"classes": {"array": "classes_"}, "kind": "binary", "link": None}
+            | {"thresholds": {"array": "intercept_"}},
+            "number for each of 2 labels, of a multilabel readout",
+        ),
     ],
 )
 def test_forged_readouts_are_refused(wrong, message, later, file):
     later(SparseKernelClassifier, {"readout_": Added(NEXT, made_readout)})
     (fixture,) = [path for path in FIXTURES if path.stem == "v2_linear_booleans"]
     save(load(fixture), file)
-    readout = {"readout": ["Readout", wrong]}
+    readout = {"readout": ["Readout", {"thresholds": None} | wrong]}
     rewrite(file, lambda document: document["attributes"].update(readout_=readout))
     with pytest.raises(ModelFileError, match=message):
         load(file)

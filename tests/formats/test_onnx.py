@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contract import ESTIMATORS, unfitted
+from contract import ESTIMATORS, targets, unfitted
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -180,7 +180,7 @@ def test_learned_kernels_are_one_product(metric):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_every_estimator(name, n_classes):
     X, y = data(n_classes)
-    machine = unfitted(name).fit(X, y)
+    machine = unfitted(name).fit(X, targets(name, y, np.arange(n_classes)))
     assert_agrees(machine, X)
     assert_agrees(machine, X, "float64")
 
@@ -356,12 +356,13 @@ def test_first_of_equal_scores_wins():
 
 
 @pytest.mark.parametrize("link", [None, "one_against_rest"])
-def test_multilabel(link):
+@pytest.mark.parametrize("thresholds", [None, np.array([0.5, -0.25, 0.0, 1.5])])
+def test_multilabel(link, thresholds):
     rng = np.random.default_rng(0)
     model = KernelExpansion(
         RBF(0.2), rng.normal(size=(8, 3)), rng.normal(size=(8, 4)), rng.normal(size=4)
     )
-    readout = Readout(np.array(["a", "b", "c", "d"]), "multilabel", link)
+    readout = Readout(np.array(["a", "b", "c", "d"]), "multilabel", link, thresholds)
     machine = CompiledPredictor(model, readout, dtype="float64")
     rows = rng.normal(size=(20, 3)).astype(np.float32)
     outputs = run(to_onnx(machine), rows)

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from contract import ESTIMATORS, unfitted
+from contract import ESTIMATORS, targets, unfitted
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import VotingClassifier
@@ -69,7 +69,7 @@ def test_pipeline(loss, n_classes, dtype, labels):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator(name):
     X, y = data()
-    assert_converts(unfitted(name).fit(X, y), X)
+    assert_converts(unfitted(name).fit(X, targets(name, y, np.arange(3))), X)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "linear"])

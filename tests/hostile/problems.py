@@ -9,11 +9,11 @@ import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from contract import CLASS_ESTIMATORS
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from hostile.data import Data, draw_data, generator
 from widemargin import ChosenBasis, LearnedBasis
-from widemargin._registry import ESTIMATORS
 from widemargin.kernels import (
     KERNEL_NAMES,
     RBF,
@@ -76,7 +76,7 @@ class Problem:
     @property
     def kind(self):
         """The class of the estimator."""
-        return ESTIMATORS[self.estimator]
+        return CLASS_ESTIMATORS[self.estimator]
 
     def option(self, name):
         """Return the value of an option, given or default."""
@@ -139,10 +139,10 @@ class Problem:
 def draw_problem(seed):
     """Return the problem of this number."""
     rng = generator(seed, "estimator")
-    rest = [name for name in ESTIMATORS if name not in SHARES]
+    rest = [name for name in CLASS_ESTIMATORS if name not in SHARES]
     share = (1 - sum(SHARES.values())) / max(1, len(rest))
-    odds = np.array([SHARES.get(name, share) for name in ESTIMATORS])
-    estimator = str(rng.choice(list(ESTIMATORS), p=odds / odds.sum()))
+    odds = np.array([SHARES.get(name, share) for name in CLASS_ESTIMATORS])
+    estimator = str(rng.choice(list(CLASS_ESTIMATORS), p=odds / odds.sum()))
     data = draw_data(seed, every_class_twice=estimator.endswith("CV"))
     problem = Problem(estimator, data, {}, seed)
     for name in names_of(problem.kind):
@@ -344,7 +344,7 @@ LEFT = {
 
 def used_names():
     """Return the names of all options of all estimators."""
-    return {name for kind in ESTIMATORS.values() for name in names_of(kind)}
+    return {name for kind in CLASS_ESTIMATORS.values() for name in names_of(kind)}
 
 
 def wraps_a_function(kernel):

@@ -159,6 +159,37 @@ class BinaryLogistic:
         return np.diag(np.exp(-np.logaddexp(0.0, scores) - np.logaddexp(0.0, -scores)))
 
 
+class Weighed:
+    """``sum_c |t_c| loss(f_c, sign of t_c)`` for a loss of independent outputs."""
+
+    loss = None
+
+    def __init__(self, **parameters):
+        self.each = self.loss(**parameters)
+
+    def value(self, scores, targets):
+        parts = zip(scores[:, np.newaxis], np.sign(targets), np.abs(targets), strict=True)
+        return sum(weight * self.each.value(score, sign) for score, sign, weight in parts)
+
+    def gradient(self, scores, targets):
+        return np.abs(targets) * self.each.gradient(scores, np.sign(targets))
+
+    def hessian(self, scores, targets):
+        return np.abs(targets) * self.each.hessian(scores, np.sign(targets))
+
+
+class WeighedSquaredHinge(Weighed):
+    loss = SquaredHinge
+
+
+class WeighedHuberisedSquaredHinge(Weighed):
+    loss = HuberisedSquaredHinge
+
+
+class WeighedBinaryLogistic(Weighed):
+    loss = BinaryLogistic
+
+
 class SquaredError:
     """``1/2 sum_c (f_c - t_c)^2``."""
 

@@ -15,8 +15,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from widemargin import SparseKernelClassifier
-from widemargin.displays import BasisDisplay
+from widemargin import SparseKernelClassifier, priors
+from widemargin.displays import BasisDisplay, LabelPriorDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -235,3 +235,23 @@ def test_the_module_is_imported_without_matplotlib(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.BasisDisplay is not BasisDisplay
+
+
+def test_a_prior_is_drawn_with_the_names_of_its_labels():
+    prior = priors.from_labels([[1, 1, 0], [0, 0, 1]], label_names=["sea", "beach", "city"])
+    display = LabelPriorDisplay.from_prior(prior)
+    (image,) = display.ax_.get_images()
+    assert_array_equal(image.get_array(), prior.matrix)
+    assert_allclose(image.get_clim(), (-1.0, 1.0))  # so that zero is in the middle of the colours
+    for axis in (display.ax_.xaxis, display.ax_.yaxis):
+        assert [tick.get_text() for tick in axis.get_ticklabels()] == ["sea", "beach", "city"]
+
+
+def test_a_prior_goes_on_given_axes_and_many_labels_are_not_named(pyplot):
+    _, ax = pyplot.subplots()
+    display = LabelPriorDisplay.from_prior(priors.identity(60), ax=ax, cmap="PuOr")
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert ax.get_xlabel() == "label"
+    with pytest.raises(TypeError, match="draws a LabelPrior, got ndarray"):
+        LabelPriorDisplay.from_prior(np.eye(3))

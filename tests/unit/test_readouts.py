@@ -87,6 +87,41 @@ def test_indicators_are_1_where_a_score_is_positive(dtype, scores):
     assert np.issubdtype(found.dtype, np.integer)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_indicators_are_1_where_a_score_is_above_its_threshold(dtype, scores):
+    scores = scores.astype(dtype)
+    thresholds = np.array([0.1, -0.5, 0.0, 2.0])
+    scores[0] = thresholds  # in the precision of the scores it is not above
+    readout = Readout(labels(4), "multilabel", thresholds=thresholds)
+    found = readout.indicators(scores)
+    assert_array_equal(found[0], 0)
+    assert_array_equal(found, np.where(scores > thresholds.astype(dtype), 1, 0))
+    assert_array_equal(readout.is_on(scores), found == 1)
+    assert_array_equal(readout.label_thresholds(), thresholds)
+    assert_array_equal(Readout(labels(4), "multilabel").label_thresholds(), np.zeros(4))
+
+
+def test_readouts_of_other_thresholds_are_not_equal():
+    plain = Readout(labels(2), "multilabel")
+    assert plain == Readout(labels(2), "multilabel", thresholds=np.zeros(2))
+    assert plain != Readout(labels(2), "multilabel", thresholds=np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "thresholds"),
+    [
+        ("multiclass", np.zeros(3)),
+        ("multilabel", np.zeros(2)),
+        ("multilabel", np.zeros((3, 1))),
+        ("multilabel", np.array([0.0, np.inf, 0.0])),
+        ("multilabel", np.zeros(3, dtype=np.float32)),
+    ],
+)
+def test_thresholds_that_do_not_go_with_labels_are_refused(kind, thresholds):
+    with pytest.raises(ValueError, match="a finite number for each of 3 labels"):
+        Readout(labels(3), kind, thresholds=thresholds)
+
+
 def test_softmax_is_scipys(scores):
     logs = Readout(labels(4), "multiclass", "softmax").log_probabilities(scores)
     assert_allclose(np.exp(logs), softmax(scores, axis=1), rtol=1e-12)

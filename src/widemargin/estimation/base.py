@@ -90,6 +90,7 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     basis_indices_: npt.NDArray[np.intp]
     _stages: list[tuple[Array, Array]]
+    C: Any
     n_jobs: int | None
     verbose: int
 
@@ -278,6 +279,13 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         # In double: in single precision a probability near 1 would be 1.
         scores = self._scores(X).astype(np.float64, copy=False)
         return self.readout_.log_probabilities(scores)
+
+    def _cap(self) -> float:
+        """Return what a row of weight 1 counts against the regulariser."""
+        return float(self.C)
+
+    def _check_training_rows(self, X: Rows) -> None:
+        """Require what must hold of rows to learn from, besides what always must."""
 
     def _scores(self, X: Any) -> Array:
         return self._scores_of(self._validate_rows(X))

@@ -133,13 +133,69 @@ readout_ : Readout
     How its scores become classes, and probabilities where there are any.
 """
 
+# Of classifiers of label sets, by names that begin with "label_": |label_classes_|.
+OF_LABELS = """
+prior : None, LabelPrior or array-like of shape (n_labels, n_labels), default=None
+    Which labels go together: R, positive semi-definite, or what a function of
+    :mod:`widemargin.priors` makes. The regulariser is ``1/2 tr(R^-1 B'KB)`` then, with coefficients
+    B. None takes labels as unrelated.
+
+class_weight : dict or "balanced", default=None
+    Weights of the rows that have a label, multiplied with ``sample_weight``; the same row may count
+    otherwise for another label. A dict has weights by label (its name where Y is a data frame, else
+    its number): rows that have the label count so much for it, rows that lack it count 1, and so
+    do all rows for labels that are not named. "balanced": of each label, rows with it count
+    ``W / (2 P)`` and rows without it ``W / (2 N)``, with the sums P and N of their sample weights
+    and W = P + N, so that both sides weigh alike.
+
+threshold : float, array-like of shape (n_labels,) or "tuned", default=0.0
+    A label is predicted where its score is above. "tuned" chooses one for each label by
+    cross-validation in three folds inside ``fit``, which fits four machines instead of one, each
+    with its own ``max_seconds``. Where the F of a label stays at 0.1 or below on rows that are held
+    out, its threshold is its highest score there, so that hardly any row is given it
+    (the rule of Fan and Lin, 2007).
+
+threshold_metric : {"macro", "micro"}, default="macro"
+    What "tuned" thresholds are chosen for. "macro": F of each label by itself, the mean of which is
+    macro F. "micro": F of all labels together.
+
+sparse_output : bool, default=False
+    Whether ``predict`` returns a CSR matrix instead of an array.
+
+classes_ : ndarray of shape (n_labels,)
+    The labels, in the order of the columns of Y: their names where Y is a data frame, else their
+    numbers.
+
+n_labels_ : int
+    Number of labels.
+
+thresholds_ : ndarray of shape (n_labels,)
+    What the score of each label must be above to be predicted; 0 for labels that never vary.
+
+dual_coef_ : ndarray of shape (n_basis, n_labels)
+    Coefficients of the expansion.
+
+coef_ : ndarray of shape (n_labels, n_features)
+    Weights of the features; only with a linear kernel.
+
+intercept_ : ndarray of shape (n_labels,)
+    Intercepts.
+
+readout_ : Readout
+    How its scores become labels, and probabilities where there are any.
+"""
+
 
 def _entries(text: str) -> dict[str, str]:
     """Return entries by the name that each begins with."""
     return {entry.partition(" :")[0]: entry for entry in text.strip().split("\n\n")}
 
 
-_ENTRIES = {**_entries(PARAMETERS), **_entries(ATTRIBUTES)}
+_ENTRIES = {
+    **_entries(PARAMETERS),
+    **_entries(ATTRIBUTES),
+    **{f"label_{name}": entry for name, entry in _entries(OF_LABELS).items()},
+}
 
 
 def with_shared_texts(documented: Class) -> Class:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from inspect import signature
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from widemargin._system.parameters import (
     check_choice,
@@ -22,6 +19,7 @@ from widemargin._system.parameters import (
 from widemargin.estimation.base import BaseClassifier
 from widemargin.estimation.named_kernels import as_kernel, check_gamma
 from widemargin.estimation.targets import ClassTargets, TrainingRows
+from widemargin.estimation.weights import check_largest, check_loss_weight, checked_weights
 from widemargin.kernels import (
     KERNEL_NAMES,
     Kernel,
@@ -33,14 +31,6 @@ from widemargin.rows import canonical_rows, check_kernel_matrix, validated_data
 Array: TypeAlias = npt.NDArray[Any]
 
 _LARGEST_DEGREE = 1000
-_LARGEST_WEIGHT = 1e15  # of a row, C included
-# Newer versions of scikit-learn refuse weights that are all zero unless told otherwise. A batch of
-# partial_fit may have no others; a fit refuses them in its own words.
-_ZEROS_ALLOWED = (
-    {"allow_all_zero_weights": True}
-    if "allow_all_zero_weights" in signature(_check_sample_weight).parameters
-    else {}
-)
 
 
 class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyped base
@@ -54,19 +44,9 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
     class_weight: Any
     classes_: Array
 
-    def _cap(self) -> float:
-        """Return what a row of weight 1 counts against the regulariser."""
-        return float(self.C)
-
     def _check_loss_weight(self) -> None:
         """Require a positive number that is finite."""
-        if isinstance(self.C, Real) and np.isposinf(float(self.C)):
-            raise ValueError(
-                f"C={self.C} asks for a machine that errs on no row, which exists only where the "
-                "classes can be separated. Give C a large number instead, such as 1e6: where they "
-                "can be separated, it gives that machine."
-            )
-        check_real("C", self.C, positive=True)
+        check_loss_weight(self.C)
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or (
@@ -95,12 +75,15 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         """Return what is learned from; sets classes_."""
         X, y = validated_data(self, X, y, reset=True)
-        if self._is_precomputed():
-            check_kernel_matrix(X)
+        self._check_training_rows(X)
         targets = ClassTargets.of(y)
         self.classes_ = targets.classes
         weights, caps = self._row_weights(X, targets.numbers, sample_weight, y)
         return TrainingRows(canonical_rows(X), targets, weights, caps)
+
+    def _check_training_rows(self, X: Rows) -> None:
+        if self._is_precomputed():
+            check_kernel_matrix(X)
 
     def _row_weights(
         self,
@@ -115,11 +98,7 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
 
         With ``some`` it is an error if all are zero, or those of all classes but one.
         """
-        weights = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZEROS_ALLOWED
-        )
-        if some and not weights.any():
-            raise ValueError("sample_weight is zero for every row; there is nothing to learn from.")
+        weights = checked_weights(sample_weight, X, some=some)
         each = weights * self._class_weights(y, labels, weights)[labels]
         # Without a cap (C is infinite) a row of weight zero has none all the same.
         each = np.multiply(each, self._cap(), out=np.zeros_like(each), where=each > 0)
@@ -134,11 +113,8 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
                 f"rows of only 1 class with weight: {self.classes_.tolist()[present[0]]!r}. Give "
                 "rows of another class a weight above zero."
             )
-        if self._cap() < np.inf and each.max() > _LARGEST_WEIGHT:
-            raise ValueError(
-                f"C times the weight of a row comes to {each.max():.1e}, which is more than single "
-                f"precision can compute with ({_LARGEST_WEIGHT:.0e}). Lower C or the weights."
-            )
+        if self._cap() < np.inf:
+            check_largest(float(each.max()))
         return weights, each
 
     def _class_weights(self, y: Array, labels: npt.NDArray[np.intp], weights: Array) -> Array:

@@ -207,10 +207,6 @@ class StreamingClassifier(BaseClassifier):
         """Return the attributes of a copy or a file, with all that the stream goes on from."""
 
     @abstractmethod
-    def _cap(self) -> float:
-        """Return what a row of weight 1 counts."""
-
-    @abstractmethod
     def _row_weights(
         self, X: Rows, labels: Numbers, sample_weight: Any, y: Array, *, some: bool = True
     ) -> tuple[Array, Array]:

@@ -38,6 +38,11 @@ class Targets(ABC):
         """Number of scores that are learned."""
         return len(self.classes)
 
+    @property
+    @abstractmethod
+    def told(self) -> Any:
+        """What there is to be learned, as it was given: class numbers, or the indicator."""
+
     @abstractmethod
     def encode(self, loss: Loss) -> Array:
         """Return the targets as a loss takes them."""
@@ -81,6 +86,11 @@ class ClassTargets(Targets):
         """Number of rows."""
         return len(self.numbers)
 
+    @property
+    def told(self) -> Numbers:
+        """The class numbers."""
+        return self.numbers
+
     def encode(self, loss: Loss) -> Array:
         """Return the targets as a loss of all classes takes them."""
         return loss.encode(self.numbers, self.n_outputs)
@@ -105,7 +115,7 @@ class LabelTargets(Targets):
     Attributes
     ----------
     classes : ndarray of shape (n_labels,)
-        The names of the labels: their numbers.
+        The names of the labels, or their numbers.
     indicator : ndarray or CSR matrix of shape (n_rows, n_labels)
         1 where a row has a label, else 0; int8, in the form in which y came.
     """
@@ -114,7 +124,7 @@ class LabelTargets(Targets):
     indicator: Any
 
     @classmethod
-    def of(cls, y: Any, *, n_labels: int | None = None) -> LabelTargets:
+    def of(cls, y: Any, *, n_labels: int | None = None, names: Array | None = None) -> LabelTargets:
         """Return the targets of an indicator matrix, dense or sparse.
 
         Parameters
@@ -123,6 +133,8 @@ class LabelTargets(Targets):
             0 or 1, or False or True.
         n_labels : int, default=None
             How many labels there must be; None for any number.
+        names : ndarray of shape (n_labels,), default=None
+            Names of the labels; None takes their numbers.
         """
         if sp.issparse(y):
             indicator: Any = y.tocsr(copy=True)
@@ -131,21 +143,51 @@ class LabelTargets(Targets):
         else:
             indicator = numbers = np.asarray(y)
         if indicator.ndim != 2 or not np.isin(numbers, (0, 1)).all():
+            other = np.asarray(numbers).ravel()
+            other = other[~np.isin(other, (0, 1))]
+            value = f", with values such as {other[0].item()!r}" if other.size else ""
             raise ValueError(
-                "y must be an indicator matrix of 0 and 1 with a column for each label, got "
-                f"{type_of_target(y)!r} targets of shape {np.shape(y)}."
+                "Unknown label type: y must be an indicator matrix of 0 and 1 with a column for "
+                f"each label, got {type_of_target(y)!r} targets of shape {np.shape(y)}{value}."
             )
+        if indicator.shape[1] == 0:
+            raise ValueError(f"y has no labels: its shape is {indicator.shape}.")
         if n_labels is not None and indicator.shape[1] != n_labels:
             raise ValueError(f"y must have {n_labels} labels, got {indicator.shape[1]}.")
         indicator = indicator.astype(np.int8)
         if sp.issparse(indicator):
             indicator.eliminate_zeros()
-        return cls(np.arange(indicator.shape[1]), indicator)
+        return cls(np.arange(indicator.shape[1]) if names is None else names, indicator)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.indicator.shape[0])
+
+    @property
+    def told(self) -> Any:
+        """The indicator."""
+        return self.indicator
+
+    def set_numbers(self) -> Numbers:
+        """Return numbers that are the same for rows of the same labels."""
+        if sp.issparse(self.indicator):
+            of_row = self.indicator.sorted_indices()
+            ends = zip(of_row.indptr[:-1], of_row.indptr[1:], strict=True)
+            keys = [of_row.indices[start:end].tobytes() for start, end in ends]
+        else:
+            keys = [row.tobytes() for row in np.packbits(self.indicator.astype(bool), axis=1)]
+        known = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        return np.array([known[key] for key in keys], dtype=np.intp)
+
+    def sums(self, weights: Array) -> Array:
+        """Return, for each label, the sum of the weights of the rows that have it."""
+        return np.asarray(self.indicator.T @ weights)
+
+    def signs(self) -> npt.NDArray[np.int8]:
+        """Return +1 where a row has a label and -1 where not, as a dense matrix."""
+        dense = self.indicator.toarray() if sp.issparse(self.indicator) else self.indicator
+        return np.ascontiguousarray(2 * dense - 1, dtype=np.int8)
 
     def encode(self, loss: Loss) -> Array:
         """Return +1 where a row has a label and -1 where not, for a loss of independent outputs."""
@@ -154,9 +196,8 @@ class LabelTargets(Targets):
                 f"Rows with several labels need a loss of independent outputs; {loss.name!r} is of "
                 "classes, of which one is right."
             )
-        dense = self.indicator.toarray() if sp.issparse(self.indicator) else self.indicator
         like = loss.encode(np.zeros(1, dtype=np.intp), 1)
-        return np.ascontiguousarray(2 * dense - 1, dtype=like.dtype)
+        return self.signs().astype(like.dtype, copy=False)
 
     def readout(self, link: Link | None = None) -> Readout:
         """Return how the scores of the labels are read."""
@@ -165,6 +206,10 @@ class LabelTargets(Targets):
     def take(self, places: Any) -> LabelTargets:
         """Return the targets of some rows."""
         return LabelTargets(self.classes, self.indicator[places])
+
+    def take_labels(self, places: Any) -> LabelTargets:
+        """Return the targets of some labels."""
+        return LabelTargets(self.classes[places], self.indicator[:, places])
 
 
 @dataclass(frozen=True)
@@ -185,3 +230,8 @@ class TrainingRows:
     targets: ClassTargets
     weights: Array
     caps: Array
+
+    @property
+    def targets_vary(self) -> bool:
+        """Whether there is anything to learn; one class alone is refused before."""
+        return True

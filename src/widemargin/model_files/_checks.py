@@ -115,6 +115,16 @@ def check_readout_parts(parts: dict[str, Any], where: str) -> None:
     for name in ("kind", "link"):
         text = parts[name] is None or type(parts[name]) is str
         require(text, f"{where}.{name}", "is no text")
+    if parts.get("thresholds") is not None:  # files before version 5 lack it
+        _check_floats(parts["thresholds"], f"{where}.thresholds", n_dims=1)
+
+
+def check_prior_parts(parts: dict[str, Any], where: str) -> None:
+    """Require the arrays that a prior over labels is made of; their sizes it checks itself."""
+    _check_floats(parts["root"], f"{where}.root", n_dims=2)
+    names = parts["label_names"]
+    texts = names is None or (is_array(names) and names.dtype == object and names.ndim == 1)
+    require(texts, f"{where}.label_names", "is no list of names")
 
 
 def _check_kernel_fits(kernel: Kernel, basis: Any, where: str) -> None:
@@ -218,7 +228,12 @@ def _check_n_features(value: Any, name: str, estimator: Any) -> None:
 
 def _check_classes(value: Any, name: str, estimator: Any) -> None:
     require(is_array(value) and value.ndim == 1, name, "is no list of labels")
-    require((value[1:] > value[:-1]).all(), name, "has labels that do not rise")
+    readout = vars(estimator).get("readout_")
+    if isinstance(readout, Readout) and readout.kind == "multilabel":
+        # They name the columns of Y, in the order that these have.
+        require(len(set(value.tolist())) == len(value), name, "has a label twice")
+    else:
+        require((value[1:] > value[:-1]).all(), name, "has labels that do not rise")
     require(value.dtype.kind != "f" or np.isfinite(value).all(), name, "has NaN or infinity")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin import kernels, losses, models, readouts
+from widemargin import kernels, losses, models, priors, readouts
 from widemargin.model_files._checks import check_csr, is_array
 from widemargin.solvers.duals import cutting_plane, full_gradient, larank
 from widemargin.sparse_kernel import settings as basis_settings
@@ -55,6 +55,7 @@ SETTINGS: dict[str, type[Any]] = {
     basis.__name__: basis for basis in (basis_settings.ChosenBasis, basis_settings.LearnedBasis)
 }
 READOUTS: dict[str, type[Any]] = {"Readout": readouts.Readout}
+PRIORS: dict[str, type[Any]] = {"LabelPrior": priors.LabelPrior}
 #: Classes whose objects a file may hold, by tag and name: dataclasses, or estimators in the manner
 #: of scikit-learn that nobody fits. A file has their fields or parameters, and nothing else.
 OBJECTS = {
@@ -64,6 +65,7 @@ OBJECTS = {
     "solver": SOLVERS,
     "settings": SETTINGS,
     "readout": READOUTS,
+    "prior": PRIORS,
 }
 CSR: dict[str, type[Any]] = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
 

@@ -21,6 +21,7 @@ from widemargin.model_files._checks import (
     check_csr,
     check_kernel_parts,
     check_model_parts,
+    check_prior_parts,
     check_readout_parts,
     is_array,
     require,
@@ -277,6 +278,7 @@ _PART_CHECKS: dict[str, Callable[[dict[str, Any], str], None]] = {
     "model": check_model_parts,
     "kernel": check_kernel_parts,
     "readout": check_readout_parts,
+    "prior": check_prior_parts,
 }
 _SHARED = {"array", "transposed", "text", "words", "csr_matrix", "csr_array"}
 

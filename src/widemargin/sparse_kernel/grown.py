@@ -14,6 +14,7 @@ from widemargin.basis import BasisColumns
 from widemargin.kernels import Kernel, Rows
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
+from widemargin.priors import LabelPrior
 from widemargin.solvers.greedy import GreedyNewton, GreedyState
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
 
@@ -24,11 +25,12 @@ _UNSEEN = -1.0  # score of a class whose own machine has not begun to grow
 
 @dataclass(frozen=True)
 class Problem:
-    """What one basis is grown for: all classes together, or one against the rest."""
+    """What one basis is grown for: all classes or labels together, or one against the rest."""
 
     loss: Loss
     targets: Array
     n_outputs: int
+    prior: LabelPrior | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,8 @@ class GreedyFit:
                     GreedyState.unpack(packed["state"], objective, self._rng),
                 )
         start = self._warm(objective.basis, number)
+        if start is not None:
+            start = objective.latent_coefficients(start)
         return Growth(self._solver, objective, self._solver.init(objective, self._rng, start))
 
     def pack(self) -> dict[str, Any]:
@@ -234,7 +238,9 @@ def objective_of(
         n_threads=n_threads,
         counted=weights > 0,
     )
-    return BasisObjective(problem.loss, problem.targets, weights, problem.n_outputs, basis)
+    return BasisObjective(
+        problem.loss, problem.targets, weights, problem.n_outputs, basis, problem.prior
+    )
 
 
 def merge(

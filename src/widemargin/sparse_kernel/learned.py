@@ -14,7 +14,6 @@ from sklearn.model_selection import train_test_split
 from widemargin import _native
 from widemargin._system.warnings import warn_user
 from widemargin.kernels import Kernel
-from widemargin.readouts import two_as_one
 from widemargin.solvers.progress import Progress, pack_random, unpack_random
 from widemargin.solvers.units.linear_part import LinearPart
 from widemargin.solvers.units.problem import LearnedPoint, LearnedProblem
@@ -75,7 +74,7 @@ class Learning:
     ----------
     rows : ndarray of shape (n_rows, n_features)
     labels : ndarray of shape (n_rows,)
-        Class numbers.
+        Class numbers; of rows with several labels, numbers of their sets of labels.
     problem : Problem
     weights : ndarray of shape (n_rows,)
         C times the weight of each row.
@@ -114,7 +113,9 @@ class Learning:
         rng = rng if packed is None else unpack_random(packed["random"])
         self._begun_with = deepcopy(rng)
         self._rows, self._labels, self._task, self._settings = rows, labels, problem, settings
-        used, kept_out = split(labels, weights, settings, rng)
+        used, kept_out = split(
+            labels, weights, settings, rng, are_classes=problem.loss.compares_outputs
+        )
         self._used, self._counts = each_once(rows, labels, weights, used)
         self._which_row = which_row(rows[self._used])
         if packed is not None:
@@ -148,7 +149,9 @@ class Learning:
             self._linear = LinearPart(rows[places], self._working.share)
         self._kept_out = None
         if settings.basis.early_stopping:
-            self._kept_out = self._accuracy_on(rows[kept_out], labels[kept_out], weights[kept_out])
+            self._kept_out = self._accuracy_on(
+                rows[kept_out], labels[kept_out], problem.targets[kept_out], weights[kept_out]
+            )
         self.solver = settings.make_solver(
             len(places),
             rng,
@@ -262,6 +265,7 @@ class Learning:
             held_out=self._kept_out,
             held_out_loss=loss,
             whole=beside,
+            prior=self._task.prior,
         )
 
     def _scores_of(self, rows: Array) -> Callable[[Units, Array], Array]:
@@ -276,15 +280,25 @@ class Learning:
                 len(rows), len(units.centres), settings.fit_intercept, settings.n_threads, linear
             )
             columns.update(units, mapped, rest)
+            if self._task.prior is not None:
+                coefficients = self._task.prior.to_outputs(coefficients)
             return np.asarray(columns.columns[0] @ coefficients)
 
         return scores
 
     def _accuracy_on(
-        self, rows: Array, labels: npt.NDArray[np.intp], weights: Array
+        self, rows: Array, labels: npt.NDArray[np.intp], targets: Array, weights: Array
     ) -> Callable[[Units, Array], float]:
-        """Return what judges units and coefficients by the share of rows that are right."""
+        """Return what judges units and coefficients by the share of rows, or labels, told right."""
         scores = self._scores_of(rows)
+        if not self._task.loss.compares_outputs:
+            signs = np.sign(targets)
+
+            def share_of_labels(units: Units, coefficients: Array) -> float:
+                told = np.where(scores(units, coefficients) > 0, 1, -1)
+                return float(np.average((told == signs).mean(axis=1), weights=weights))
+
+            return share_of_labels
 
         def accuracy(units: Units, coefficients: Array) -> float:
             best = scores(units, coefficients).argmax(axis=1)
@@ -350,18 +364,18 @@ class Learning:
     def _learned(self, point: LearnedPoint, n_iter: int) -> Learned:
         kernel, vectors = self._working.as_kernel(point.units)
         n_constant = int(self._settings.fit_intercept)
-        constant, coef, linear = np.split(
-            point.coefficients, [n_constant, n_constant + len(vectors)]
-        )
+        coefficients = self._problem.objective.output_coefficients(point.coefficients)
+        constant, coef, linear = np.split(coefficients, [n_constant, n_constant + len(vectors)])
         intercept = constant.sum(axis=0)  # zeros, where there is none
         in_features = None
         if self._linear is not None:
             linear, intercept = self._linear.in_features(linear, intercept)
-            in_features = two_as_one(linear, intercept)[0]
+            in_features = linear
         return Learned(
             kernel,
             np.ascontiguousarray(vectors),
-            *two_as_one(coef, intercept),
+            coef,
+            intercept,
             in_features,
             point,
             {name: np.array(values) for name, values in self.state.history.items()},

@@ -15,7 +15,6 @@ from widemargin.estimation.checkpoints import EARLY
 from widemargin.estimation.fitting import FitProgress, Interrupted
 from widemargin.estimation.named_kernels import auto_gamma
 from widemargin.estimation.resuming import STATE, fingerprint, keep, recall
-from widemargin.estimation.targets import TrainingRows
 from widemargin.kernels import Kernel
 from widemargin.models import KernelExpansion
 from widemargin.solvers.progress import Progress
@@ -37,14 +36,14 @@ class LearnsBasis:
 
     def _learn(
         self: Any,
-        training: TrainingRows,
+        training: Any,
         previous: dict[str, Any] | None,
         rng: np.random.RandomState,
         data: tuple[Any, Any, Any],
     ) -> tuple[FitProgress, dict[str, Any]]:
         """Learn basis vectors; return the fitted attributes."""
         started = time.perf_counter()  # rehearsals count
-        rows, labels, caps = training.rows, training.targets.numbers, training.caps
+        rows, told, caps = training.rows, training.targets.told, training.caps
         trial: Trial | None = self.__dict__.get(TRIAL)
         basis = self._basis()
         assert isinstance(basis, LearnedBasis)
@@ -58,14 +57,14 @@ class LearnsBasis:
             n_threads=thread_count(self.n_jobs),
             chooses_weight=isinstance(self.C, str),
         )
-        (problem,) = self._problems(training.targets)
-        packed = recall(self, rows, labels, caps)
+        (problem,) = self._problems(training)
+        packed = recall(self, rows, told, caps)
         if packed is not None and "plan" not in packed:
             packed = None  # an older file, of other solvers: it begins with the vectors
         units = None if packed else self._previous_units(previous, basis)
         learning = Learning(
             dense_rows(rows),
-            labels,
+            self._row_groups(training),
             problem,
             caps,
             settings,
@@ -77,12 +76,12 @@ class LearnsBasis:
             most=None if trial is None else trial.most,
             may_stay=trial is not None and trial.may_stay,
         )
-        told = FitProgress(self, settings.n_rounds(learning.solver), *data)
+        fit_progress = FitProgress(self, settings.n_rounds(learning.solver), *data)
         progress = Progress(
             max_seconds=self.max_seconds,
-            before_round=told.begin_round,
-            after_round=lambda: told.end_round(
-                lambda: self._learned_attributes(learning.so_far()),
+            before_round=fit_progress.begin_round,
+            after_round=lambda: fit_progress.end_round(
+                lambda: self._learned_attributes(training, learning.so_far()),
                 lambda: _standing(learning.so_far()),
             ),
             earlier=(learning.state.history.get("seconds") or [0.0])[-1],
@@ -94,27 +93,26 @@ class LearnsBasis:
             if not learning.state.history:
                 raise
             learning.state.stopped_because = "interrupted"
-            attributes = self._learned_attributes(learning.so_far())
-            machine = self._fitted_copy(attributes | self._kept_state(learning, rows, labels, caps))
+            attributes = self._learned_attributes(training, learning.so_far())
+            machine = self._fitted_copy(attributes | self._kept_state(learning, rows, told, caps))
             raise Interrupted(self, machine) from stop
         learned = learning.finished()
         self._warn_of(learned)
-        return told, self._learned_attributes(learned) | self._kept_state(
-            learning, rows, labels, caps
+        return fit_progress, self._learned_attributes(training, learned) | self._kept_state(
+            learning, rows, told, caps
         )
 
-    def _learned_attributes(self: Any, learned: Learned) -> dict[str, Any]:
+    def _learned_attributes(self: Any, training: Any, learned: Learned) -> dict[str, Any]:
         """Return the attributes of an estimator with these units."""
         count = len(learned.vectors)
+        coef, intercept = self._kept(training, learned.coef, learned.intercept)
+        linear = None
+        if learned.linear is not None:
+            linear, _ = self._kept(training, learned.linear, learned.intercept)
         n_rounds = len(learned.history["objective"])
         attributes: dict[str, Any] = self._attributes_of(
-            KernelExpansion(
-                learned.kernel,
-                learned.vectors,
-                learned.coef,
-                learned.intercept,
-                linear=learned.linear,
-            ),
+            training,
+            KernelExpansion(learned.kernel, learned.vectors, coef, intercept, linear=linear),
             basis_indices_=np.full(count, -1),
             objective_=float(learned.point.objective),
             n_iter_=int(learned.n_iter),
@@ -122,7 +120,7 @@ class LearnsBasis:
             stop_reason_=learned.stop_reason,
             C_=self._cap() * learned.factor,
             _is_learned=True,
-            _stages=[(learned.coef, learned.intercept)],
+            _stages=[(coef, intercept)],
         )
         return attributes
 
@@ -133,7 +131,7 @@ class LearnsBasis:
         packed = learning.pack()
         return {} if packed is None else {STATE: keep(self, fingerprint(*data), packed)}
 
-    def _judges(self: Any, trial: Trial, problem: Problem, training: TrainingRows) -> Judges:
+    def _judges(self: Any, trial: Trial, problem: Problem, training: Any) -> Judges:
         """Return rows that judge the machine; their classes are among those to learn from."""
         labels = np.searchsorted(self.classes_, trial.y)
         weights = np.ones(len(labels)) if trial.sample_weight is None else trial.sample_weight

@@ -81,6 +81,8 @@ def split(
     weights: Array,
     settings: LearnSettings,
     rng: np.random.RandomState,
+    *,
+    are_classes: bool = True,
 ) -> tuple[Array, Array]:
     """Return the rows to learn from, and those to judge by; rows without weight are neither."""
     used = np.flatnonzero(weights > 0)
@@ -99,7 +101,7 @@ def split(
             f"early_stopping=True holds out a share of {settings.basis.validation_fraction} of "
             f"{len(used)} rows, which leaves too few: {error}"
         ) from error
-    if len(np.unique(labels[parts[0]])) < len(np.unique(labels[used])):
+    if are_classes and len(np.unique(labels[parts[0]])) < len(np.unique(labels[used])):
         raise ValueError(
             "early_stopping=True holds out rows, and a class has too few to learn from the rest. "
             "Set early_stopping=False."

@@ -33,13 +33,14 @@ from widemargin.sparse_kernel.choices import (
     survey,
     within,
 )
-from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.learned import REHEARSED_ROWS
+from widemargin.sparse_kernel.machine import SparseKernelMachine
 from widemargin.sparse_kernel.trials import (
     SCREEN_ROWS,
     Candidate,
     Data,
     Judged,
+    count_outputs,
     fit_and_score,
     linear_score,
 )
@@ -94,7 +95,7 @@ class Search:
 
     Attributes
     ----------
-    machine : SparseKernelClassifier
+    machine : SparseKernelMachine
         What candidates have in common.
     scorer : callable
         As those of scikit-learn: ``scorer(machine, X, y)``.
@@ -116,7 +117,7 @@ class Search:
         All candidates in the order in which they were judged.
     """
 
-    machine: SparseKernelClassifier
+    machine: SparseKernelMachine
     scorer: Any
     rows: Rows
     y: Array
@@ -245,7 +246,7 @@ class Search:
         It is what no machine should fall below.
         """
         n_rows, n_features = self.rows.shape
-        is_quick = n_rows * n_features * len(np.unique(self.y)) <= _LINEAR_WORK
+        is_quick = n_rows * n_features * count_outputs(self.y) <= _LINEAR_WORK
         if not is_quick or self.is_over("size"):
             return -np.inf
         scores = Parallel(n_jobs=_usable_jobs(self.n_jobs))(
@@ -298,7 +299,7 @@ class Search:
     def _judge(
         self,
         stage: str,
-        candidates: list[tuple[Candidate, dict[int, SparseKernelClassifier]]],
+        candidates: list[tuple[Candidate, dict[int, SparseKernelMachine]]],
         most_rows: int,
     ) -> list[Record]:
         """Fit the machines of candidates, by the number of the split, and write down the result."""
@@ -348,10 +349,15 @@ def _usable_jobs(n_jobs: int | None) -> int | None:
 
 
 def _some(places: Places, y: Array, most: int, seed: int) -> Places:
-    """Return so many of the rows at the most, of each class its share and at least one."""
+    """Return so many of the rows at the most, of each class its share and at least one.
+
+    Rows with sets of labels are drawn without a look at these.
+    """
     if len(places) <= most:
         return places
     drawn = np.random.RandomState(seed).permutation(places)
+    if y.ndim == 2:  # of sets of labels there may be as many as rows
+        return np.sort(drawn[:most])
     _, labels = np.unique(y[drawn], return_inverse=True)
     counts = np.bincount(labels)
     order = np.argsort(labels, kind="stable")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -18,15 +14,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from widemargin._system.threads import one_blas_thread
+from widemargin._system.warnings import silence
 from widemargin.estimation.named_kernels import as_kernel
 from widemargin.kernels import Rows
 from widemargin.solvers.units.linear_part import MOST_LINEAR_FEATURES
 from widemargin.solvers.units.start import method_of_sklearn, start_units
 from widemargin.solvers.units.values import WorkingRows
-from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.effort import Plan, Trial, metric_for, plain_metric
 from widemargin.sparse_kernel.learned_fit import TRIAL
 from widemargin.sparse_kernel.learning_rows import dense_rows
+from widemargin.sparse_kernel.machine import SparseKernelMachine
 from widemargin.sparse_kernel.settings import LearnedBasis, as_basis
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -59,30 +56,20 @@ class Candidate:
 class Judged:
     """What became of a candidate on one split."""
 
-    machine: SparseKernelClassifier
+    machine: SparseKernelMachine
     score: float
     loss: float  # of the rows that judged it, where the basis is learned
     seconds: float
     n_rows: int
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Mute warnings: the last fit says them again where they hold for that.
-
-    Only in the main thread of a process, for filters belong to the process: threads that set them
-    at the same time would leave them set for good.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+def count_outputs(y: Any) -> int:
+    """Return the number of classes or labels."""
+    return int(y.shape[1]) if y.ndim == 2 else len(np.unique(y))
 
 
 def fit_and_score(
-    machine: SparseKernelClassifier,
+    machine: SparseKernelMachine,
     candidate: Candidate,
     scorer: Any,
     train: Data,
@@ -101,7 +88,7 @@ def fit_and_score(
     )
     basis = as_basis(machine.basis)
     if isinstance(basis, LearnedBasis):
-        work = len(train[1]) * candidate.max_basis * len(np.unique(train[1]))
+        work = train[0].shape[0] * candidate.max_basis * count_outputs(train[1])
         effort = next(effort for most, effort in _EFFORTS if work <= most)
         linear = candidate.linear_part
         machine.basis = replace(basis, metric=candidate.metric, linear_part=linear)
@@ -110,7 +97,7 @@ def fit_and_score(
             machine.basis = replace(machine.basis, solver="auto", early_stopping=False)
         machine.warm_start = False
         machine._trial = Trial(*test, effort, may_stay)
-    with _silence():
+    with silence():
         if not hasattr(machine, "model_"):
             machine.gamma = starting_gamma(machine, *train, factor=candidate.width)
         machine.fit(*train)
@@ -122,26 +109,31 @@ def fit_and_score(
         )
     except Exception as error:
         raise ValueError(
-            f"scoring failed on {len(y)} rows that were held out, with {type(error).__name__}: "
-            f"{error}"
+            f"scoring failed on {rows.shape[0]} rows that were held out, with "
+            f"{type(error).__name__}: {error}"
         ) from error
     if not np.isfinite(score):
         raise ValueError(
-            f"scoring gave {score} on {len(y)} rows that were held out, for {candidate}. Use "
-            "another scoring, or fewer folds."
+            f"scoring gave {score} on {rows.shape[0]} rows that were held out, for {candidate}. "
+            "Use another scoring, or fewer folds."
         )
     machine.__dict__.pop(TRIAL, None)
     losses = machine.history_.get("held_out_loss", np.array([np.nan]))
     loss = np.nan if np.isnan(losses).all() else float(np.nanmin(losses))
-    return Judged(machine, score, loss, seconds, len(train[1]))
+    return Judged(machine, score, loss, seconds, train[0].shape[0])
 
 
 def linear_score(scorer: Any, train: Data, test: Data) -> float:
-    """Return the score of logistic regression; minus infinity where scoring takes no such model."""
+    """Return the score of logistic regression; minus infinity where scoring takes no such model.
+
+    So it is of rows with sets of labels, each of which would need a model of its own.
+    """
     rows, y, weights = train
+    if y.ndim == 2:
+        return -np.inf
     scale = StandardScaler(with_mean=False).fit(rows)
     linear = LogisticRegression(max_iter=100)
-    with _silence(), one_blas_thread():
+    with silence(), one_blas_thread():
         method_of_sklearn(LogisticRegression.fit)(linear, scale.transform(rows), y, weights)
         rows, y, weights = test
         weighed = {} if weights is None else {"sample_weight": weights}
@@ -152,7 +144,7 @@ def linear_score(scorer: Any, train: Data, test: Data) -> float:
 
 
 def starting_gamma(
-    machine: SparseKernelClassifier, X: Rows, y: Array, weights: Array | None, factor: float
+    machine: SparseKernelMachine, X: Rows, y: Array, weights: Array | None, factor: float
 ) -> float | str:
     """Return ``factor`` times the gamma that "scale" stands for on these rows."""
     if factor == 1:
@@ -168,7 +160,7 @@ def starting_gamma(
     metric = metric_for(basis, learned_from)
     working = WorkingRows(learned_from, data.caps[used], metric)
     rng = check_random_state(machine.random_state)
-    units = start_units(working, data.targets.numbers[used], machine.max_basis, rng)
+    units = start_units(working, machine._row_groups(data)[used], machine.max_basis, rng)
     squared_unit = working.scale[0] ** 2 if metric == "none" else 1.0  # of distances
     gamma = float(factor * units.weights[0] ** 2 / squared_unit)
     if not 0.0 < gamma < np.inf:

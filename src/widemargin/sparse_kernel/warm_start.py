@@ -59,9 +59,16 @@ class StartsWarm:
             )
 
     def _warm_coefficients(
-        self: Any, previous: dict[str, Any] | None, basis: BasisColumns, machine: int
+        self: Any,
+        training: Any,
+        previous: dict[str, Any] | None,
+        basis: BasisColumns,
+        machine: int,
     ) -> Array | None:
-        """Put the vectors of the fit before into the basis; return their column coefficients."""
+        """Put the vectors of the fit before into the basis; return their column coefficients.
+
+        They are those of the outputs.
+        """
         if previous is None:
             return None
         coef, intercept = previous["dual_coef_"], previous["intercept_"]
@@ -71,9 +78,8 @@ class StartsWarm:
             coef, intercept = coef[:, [machine]], intercept[[machine]]
             places = order_of_choice(previous["stages"], coef[:, 0], machine)
             coef, vectors, indices = coef[places], vectors[places], indices[places]
-        elif coef.shape[1] == 1:
-            # The two columns of a two-class problem are opposite at the optimum.
-            coef, intercept = np.hstack([-coef, coef]) / 2, np.hstack([-intercept, intercept]) / 2
+        else:
+            coef, intercept = self._begin_with(training, coef, intercept)
         if self._is_precomputed():
             if len(indices) and indices.max() >= basis.rows.shape[0]:
                 raise ValueError(

@@ -50,6 +50,7 @@ def file_text(
     if not header:
         parts.append(_declarations(name, readout, dtype, classes))
     used = layout.tables if layout.n_entries else _tables_of_constants(layout)
+    used = [*used, *_tables_of_readout(layout, readout)]
     parts += [table.declare(name) + "\n" for table in used]
     if classes is not None:
         parts.append(classes.declare(name, "static const " if header else "const ") + "\n")
@@ -62,6 +63,13 @@ def file_text(
 def _tables_of_constants(layout: Layout) -> list[Table]:
     """Return the tables that a model without vectors reads."""
     return [table for table in layout.tables if table.suffix in ("intercept", "coef_scale")]
+
+
+def _tables_of_readout(layout: Layout, readout: Readout | None) -> list[Table]:
+    """Return the thresholds of the labels, where they have any but zero."""
+    if readout is None or readout.thresholds is None:
+        return []
+    return [Table.of("thresholds", readout.label_thresholds(layout.sums))]
 
 
 def _includes(name: str, layout: Layout, readout: Readout | None) -> str:
@@ -102,6 +110,7 @@ def _opening(
     from widemargin import __version__
 
     tables = [*layout.tables, *([] if classes is None else [classes])]
+    tables += _tables_of_readout(layout, readout)
     n_bytes = sum(table.n_bytes for table in tables)
     lines = [
         f"{name}: a machine that widemargin {__version__} wrote. Export it again rather than edit.",

@@ -125,7 +125,7 @@ ${public}void ${name}_predict(const $real x[], unsigned char labels[])
     int output;
     ${worker}(x, sums);
     for (output = 0; output < ${macro}_N_OUTPUTS; ++output)
-        labels[output] = sums[output] > 0;
+        labels[output] = sums[output] > $threshold;
 }
 
 """,
@@ -267,7 +267,8 @@ def _exp_text(layout: Layout) -> str:
 
 
 def _readout_texts(readout: Readout) -> list[str]:
-    texts = [_PREDICT[readout.kind]]
+    threshold = "0" if readout.thresholds is None else "${name}_thresholds[output]"
+    texts = [Template(_PREDICT[readout.kind]).safe_substitute(threshold=threshold)]
     if readout.link is None:
         return texts
     if readout.kind != "multiclass":

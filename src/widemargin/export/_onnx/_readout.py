@@ -36,8 +36,11 @@ def add_readout(graph: Graph, scores: str, readout: Readout, dtype: np.dtype[Any
         graph.outputs["scores"] = graph.add("Squeeze", scores, graph.axis(1))
         graph.outputs["label"] = _add_second_class(graph, graph.outputs["scores"], dtype, readout)
     elif readout.kind == "multilabel":
-        positive = graph.add("Greater", scores, graph.constant("zero", 0.0, dtype))
-        graph.outputs["label"] = graph.cast(positive, np.bool_, np.int64)
+        least = graph.constant("zero", 0.0, dtype)
+        if readout.thresholds is not None:
+            least = graph.constant("thresholds", readout.label_thresholds(dtype), dtype)
+        above = graph.add("Greater", scores, least)
+        graph.outputs["label"] = graph.cast(above, np.bool_, np.int64)
     else:
         graph.outputs["label"] = _add_best_class(graph, scores, readout)
     if readout.link is not None:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from widemargin import _native
 from widemargin.losses import Loss
 from widemargin.objectives import BasisObjective
+from widemargin.priors import LabelPrior
 from widemargin.solvers.newton import MOST_EXCESS, JointNewton, NewtonResult
 from widemargin.solvers.progress import Solver, SolverState
 from widemargin.solvers.units.moments import ADAM_RATES, PARTS, Moments
@@ -47,9 +48,9 @@ class LearnedPoint:
     Attributes
     ----------
     units : Units
-    coefficients : ndarray of shape (n_columns, n_outputs)
-        Those of the intercepts, the units and the linear part, one below the other, where there
-        are such.
+    coefficients : ndarray of shape (n_columns, n_latent)
+        As the objective has them: those of the intercepts, the units and the linear part, one below
+        the other, where there are such.
     objective : float
     gradient : float
         In the coefficients, relative to the one at zero.
@@ -114,6 +115,9 @@ class LearnedProblem:
         Gives their mean loss there, by which :class:`StagedUnits` chooses how far to go, and C.
     whole : LearnedProblem or None
         The same problem with the rows that are held out for that loss.
+    prior : LabelPrior or None
+        Of the outputs: the regulariser of all coefficients is ``1/2 tr(R^-1 B'B)`` then, and those
+        of a :class:`LearnedPoint` are latent, as the objective has them.
 
     Attributes
     ----------
@@ -136,13 +140,14 @@ class LearnedProblem:
         held_out_loss: Callable[[Units, Array], float] | None = None,
         whole: LearnedProblem | None = None,
         linear: Array | None = None,
+        prior: LabelPrior | None = None,
     ) -> None:
         self.working = working
         self.columns = UnitColumns(len(working.rows), n_units, fit_intercept, n_threads, linear)
-        self.objective = BasisObjective(loss, targets, weights, n_outputs, self.columns)
+        self.objective = BasisObjective(loss, targets, weights, n_outputs, self.columns, prior)
         self.held_out, self.held_out_loss, self.whole = held_out, held_out_loss, whole
         self.reference: float | None = None
-        self._loss, self._targets, self._weights = loss, targets, weights
+        self._loss, self._targets, self._weights, self._prior = loss, targets, weights, prior
         self._narrow_weights = np.ascontiguousarray(weights, dtype=np.float32)
         self._weighed = {1.0: self}
 
@@ -153,7 +158,12 @@ class LearnedProblem:
             other._weights = factor * self._weights
             other._narrow_weights = np.ascontiguousarray(other._weights, dtype=np.float32)
             other.objective = BasisObjective(
-                self._loss, self._targets, other._weights, self.objective.n_outputs, self.columns
+                self._loss,
+                self._targets,
+                other._weights,
+                self.objective.n_outputs,
+                self.columns,
+                self._prior,
             )
             other.reference = None
             self._weighed[factor] = other
@@ -169,7 +179,7 @@ class LearnedProblem:
             "log_widths": (n_units,),
             "log_weights": (1 if has_common_width else n_dimensions,),
             "mapping": (n_dimensions, n_dimensions) if self.working.metric == "full" else (),
-            "coefficients": (columns.n_columns, self.objective.n_outputs),
+            "coefficients": (columns.n_columns, self.objective.n_latent),
         }
         parts = vars(point.units) | {"coefficients": point.coefficients}
         for name, shape in expected.items():
@@ -216,7 +226,7 @@ class LearnedProblem:
             self.working.rest,
             self.columns.values,
             at.gradient,
-            result.coefficients[self.columns.of_units],
+            self.objective.output_coefficients(result.coefficients)[self.columns.of_units],
             at.active,
             self.columns.n_threads,
         )
@@ -230,6 +240,9 @@ class LearnedProblem:
         lengths: dict[str, float],
     ) -> tuple[Moments, Array]:
         """Make a step of Adam for each batch of rows, which stands for all.
+
+        The coefficients of moments are those of the outputs, and the regulariser is the plain one:
+        a prior counts where coefficients are solved for.
 
         Returns
         -------

@@ -286,7 +286,8 @@ class StagedUnits(UnitSolver[StagedState]):
         if point is not begin:
             part.point, part.reference = point, problem.times(state.factor).reference
             if state.stage == "adam":
-                part.moments = part.moments.with_coefficients(point.coefficients)
+                of_outputs = problem.objective.output_coefficients(point.coefficients)
+                part.moments = part.moments.with_coefficients(of_outputs)
         return loss
 
     def _best_weight(

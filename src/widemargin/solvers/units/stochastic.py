@@ -122,10 +122,11 @@ class StochasticUnits(UnitSolver[StochasticState]):
     def init(self, problem: LearnedProblem, units: Units) -> StochasticState:
         """Return the state in which units begin to move."""
         zero = problem.objective.zero_coefficients()
+        of_outputs = problem.objective.output_coefficients(zero)
         return StochasticState(
             point=LearnedPoint(units, zero, np.inf, np.nan),
             begin=units,
-            moments=Moments.begin(zero, units),
+            moments=Moments.begin(of_outputs, units),
         )
 
     def step(
@@ -158,10 +159,11 @@ class StochasticUnits(UnitSolver[StochasticState]):
             if len(told) < len(some):
                 state.stopped_because = "not_finite"
                 return self._judge(problem, state, failed=True)
-        units, coefficients = moments.machine(state.begin, problem.objective.n_outputs)
+        units, of_outputs = moments.machine(state.begin, problem.objective.n_outputs)
         if not np.isfinite(moments.parameters).all():
             state.stopped_because = "not_finite"
             return self._judge(problem, state, failed=True)
+        coefficients = problem.objective.latent_coefficients(of_outputs)
         state.point = LearnedPoint(units, coefficients, float(np.mean(values)), np.nan)
         if state.n_rounds + 1 == end and self.first_cycle:
             # The objective of the best coefficients tells what a cycle has brought; batches tell
@@ -172,7 +174,9 @@ class StochasticUnits(UnitSolver[StochasticState]):
             state.point = LearnedPoint.of(units, result)
             state.n_newton += result.n_iter
             state.reference = problem.reference
-            moments = moments.with_coefficients(result.coefficients)
+            moments = moments.with_coefficients(
+                problem.objective.output_coefficients(result.coefficients)
+            )
         state.moments, state.values = moments, []
         entries = self._judge(problem, state)
         if state.n_rounds + 1 == end and self.first_cycle and not state.stopped_because:
