@@ -1,7 +1,7 @@
 """Data sets whose rows have several labels, from the folder ``multilabel`` beside ``multiclass``.
 
 Its index.json names for each set the number of features and of labels, and the files, of which that
-of the role "train" is learned from.
+of the split "train" is learned from.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def load_labels(name: str, settings: Settings) -> LabelDataset | None:
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     (entry,) = (each for each in index["datasets"] if each["name"] == name)
     rows, sets = [], []
-    for role in ("train", "test"):
-        (file,) = (each["file"] for each in entry["files"] if each["role"] == role)
+    for split in ("train", "test"):
+        (file,) = (each["file"] for each in entry["files"] if each["split"] == split)
         X, labels = load_svmlight_file(
             str(folder / file), n_features=entry["features"], multilabel=True
         )

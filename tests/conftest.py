@@ -177,3 +177,26 @@ def real_data():
         return X.toarray(), y
 
     return read
+
+
+@pytest.fixture(scope="session")
+def real_labels():
+    """Read a data set of label sets by its name, as a dense X, and an indicator Y; or skip."""
+    folder = os.environ.get("WIDEMARGIN_DATA")
+    if not folder:
+        pytest.skip("WIDEMARGIN_DATA names no folder of data sets")
+    multilabel = Path(folder) / "multilabel"
+    index = json.loads((multilabel / "index.json").read_text(encoding="utf-8"))
+    entries = {entry["name"]: entry for entry in index["datasets"]}
+
+    @functools.cache
+    def read(name, role="train"):
+        entry = entries[name]
+        file = str(multilabel / f"{name}_{role}.svm.bz2")
+        X, labels = load_svmlight_file(file, n_features=entry["features"], multilabel=True)
+        Y = np.zeros((len(labels), entry["labels"]), dtype=int)
+        for row, own in enumerate(labels):
+            Y[row, np.asarray(own, dtype=int)] = 1
+        return X.toarray(), Y
+
+    return read

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "keeping.hpp"
 #include "snapshots.hpp"
 
 namespace widemargin::bindings {
@@ -16,17 +17,6 @@ using RowNumbers = Array1<const std::int64_t>;
 using Labels = Array1<const std::int32_t>;
 using Caps = Array1<const double>;
 
-// Native objects point to others, and some call functions of Python, which may in turn refer to who
-// owns the object. What they keep alive is a member, so that Python's garbage collector sees it:
-// nb::keep_alive would hide it, and circles would never be freed. A circle always goes through an
-// object of Python's own, which the collector clears; so there is no tp_clear here, and no pointer
-// is ever left without what it points to.
-template <class Native>
-struct Keeping : Native {
-  using Native::Native;
-  nb::object kept;
-};
-
 using HeldSlots = Keeping<DenseSlots>;  // keeps the rows that it points to
 using HeldSet = Keeping<ZeroSumSet>;    // keeps its kernel
 
@@ -36,32 +26,11 @@ struct PythonSlots : CalledSlots {
   nb::callable put, values, diagonal;
 };
 
-template <class Native>
-int visit_kept(const Keeping<Native>& self, visitproc visit, void* arg) {
-  Py_VISIT(self.kept.ptr());
-  return 0;
-}
-
 int visit_kept(const PythonSlots& self, visitproc visit, void* arg) {
   Py_VISIT(self.put.ptr());
   Py_VISIT(self.values.ptr());
   Py_VISIT(self.diagonal.ptr());
   return 0;
-}
-
-template <class Native>
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  // The collector may come while the object is still being made.
-  return nb::inst_ready(self) ? visit_kept(*nb::inst_ptr<Native>(self), visit, arg) : 0;
-}
-
-// For classes that keep Python objects alive.
-template <class Native>
-nb::type_slots collected() {
-  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse<Native>)},
-                                {0, nullptr}};
-  return nb::type_slots(slots);
 }
 
 template <class Rows>

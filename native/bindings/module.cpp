@@ -6,6 +6,7 @@
 
 namespace widemargin::bindings {
 void bind_duals(nanobind::module_& m);
+void bind_label_box(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_predictors(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
@@ -20,6 +21,7 @@ NB_MODULE(_native, m) {
   m.attr("instruction_set") = widemargin::instruction_sets().front()->name;
   widemargin::bindings::bind_kernels(m);
   widemargin::bindings::bind_duals(m);
+  widemargin::bindings::bind_label_box(m);
   widemargin::bindings::bind_predictors(m);
   widemargin::bindings::bind_passes(m);
   widemargin::bindings::bind_units(m);

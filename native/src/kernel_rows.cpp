@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::size_t kManyMissing = 8;  // a row that lacks more than 1/8 is computed as a whole
 constexpr std::size_t kLogPerSlot = 2;   // entries of the log, from which all of it is tidied
+// Rows that are computed at once, besides the cache: so many, or more while values are this few.
+constexpr std::size_t kTogether = 32, kValuesTogether = 1 << 20;
+
+// Some room to grow, as slots become more one by one.
+std::size_t with_room(std::size_t length) { return length + length / 8; }
 
 }  // namespace
 
@@ -137,6 +142,43 @@ void KernelRows::compute(Slot slot) {
   entry.followed = moves_;
 }
 
+std::size_t KernelRows::capacity() const {
+  const std::size_t length = with_room(kernel_->stride(entries_.size()));
+  return std::max<std::size_t>(1, max_bytes_ / (length * sizeof(float)));
+}
+
+void KernelRows::fetch(std::span<const Slot> slots, std::vector<const float*>& rows) {
+  std::vector<Slot> lacking;
+  for (const Slot slot : slots) {
+    if (entries_[slot].values == nullptr) {
+      lacking.push_back(slot);
+    } else {
+      row(slot);  // from now on it is among the last that go
+    }
+  }
+  const std::size_t together = std::max(kTogether, kValuesTogether / (entries_.size() + 1));
+  for (std::size_t first = 0; first < lacking.size(); first += together) {
+    const std::size_t count = std::min(together, lacking.size() - first);
+    compute_together(std::span<const Slot>(lacking).subspan(first, count));
+  }
+  rows.clear();
+  for (const Slot slot : slots) rows.push_back(entries_[slot].values);
+}
+
+void KernelRows::compute_together(std::span<const Slot> slots) {
+  const std::size_t stride = kernel_->stride(entries_.size());
+  together_.resize(slots.size() * stride);
+  kernel_->rows(slots, entries_.size(), together_.data(), stride, n_threads_);
+  computed_ += slots.size() * entries_.size();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    keep(slots[i], stride);
+    Entry& entry = entries_[slots[i]];
+    std::copy_n(together_.data() + i * stride, stride, entry.own.data());
+    entry.values = entry.own.data();
+    entry.followed = moves_;
+  }
+}
+
 void KernelRows::catch_up(Slot slot) {
   Entry& entry = entries_[slot];
   keep(slot, entries_.size());
@@ -169,8 +211,7 @@ void KernelRows::catch_up(Slot slot) {
 void KernelRows::keep(Slot slot, std::size_t length) {
   Entry& entry = entries_[slot];
   if (entry.own.size() >= length) return touch(slot);
-  // Some room to grow, as slots become more one by one.
-  const std::size_t wanted = length + length / 8;
+  const std::size_t wanted = with_room(length);
   const std::size_t more = (wanted - entry.own.size()) * sizeof(float);
   for (Slot last = oldest_; bytes_ + more > max_bytes_ && last != kNone;) {
     const Slot next = entries_[last].newer;

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 from widemargin.compiled import CompiledPredictor
 from widemargin.full_kernel.classifier import KernelClassifier
+from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
 from widemargin.model_files import ModelFileError, load, save
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
@@ -21,6 +22,7 @@ __all__ = [
     "CompiledPredictor",
     "KernelClassifier",
     "KernelMIRA",
+    "KernelMultiLabelClassifier",
     "KernelPerceptron",
     "LearnedBasis",
     "ModelFileError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from widemargin.full_kernel.classifier import KernelClassifier
+from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
@@ -16,6 +17,7 @@ ESTIMATORS: dict[str, type[Any]] = {
     for estimator in (
         KernelClassifier,
         KernelMIRA,
+        KernelMultiLabelClassifier,
         KernelPerceptron,
         SparseKernelClassifier,
         SparseKernelClassifierCV,

@@ -186,3 +186,26 @@ def same_rows(rows: Rows, indices: npt.NDArray[np.intp], vectors: Rows) -> bool:
         return False
     difference = rows[indices] != vectors
     return not (difference.nnz if sp.issparse(difference) else difference.any())
+
+
+def places_still_there(
+    rows: Rows, vectors: Rows, indices: npt.NDArray[np.intp], *, by_number: bool
+) -> npt.NDArray[np.intp]:
+    """Return the places of vectors that are among the rows still, under the numbers they had.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix
+    vectors : array or CSR matrix
+        Rows of a fit before.
+    indices : array of shape (n_vectors,)
+        Their numbers; -1 for vectors that were no rows.
+    by_number : bool
+        Whether numbers alone tell: rows of a kernel matrix say nothing of the vectors.
+    """
+    places = np.flatnonzero((indices >= 0) & (indices < rows.shape[0]))
+    if by_number:
+        return places
+    unlike = rows[indices[places]] != rows_like(vectors, rows)[places]
+    unlike = unlike.toarray() if sp.issparse(unlike) else unlike
+    return np.asarray(places[~unlike.any(axis=1)])

@@ -39,6 +39,12 @@ class KernelRows {
   // A row that stage() has computed, or else one of the cache. Values are good until the next call
   // of anything here.
   std::span<const float> row(Slot slot);
+  // Rows of several slots, no more than fit (capacity()), of which nobody moves in or out
+  // meanwhile; those that the cache lacks are computed together. Good until the next call of
+  // anything here.
+  void fetch(std::span<const Slot> slots, std::vector<const float*>& rows);
+  // How many rows of all slots the cache has room for; one at the least.
+  std::size_t capacity() const;
   // Values of a slot with all staged rows, in their order.
   const float* staged_column(Slot slot) const { return by_column_.data() + slot * staged_.size(); }
   std::uint64_t moves() const { return moves_; }  // how many there have been
@@ -65,6 +71,7 @@ class KernelRows {
   void catch_up(Slot slot);
   bool knows(Slot row, Slot slot) const;  // who lives in the slot
   void compute(Slot slot);
+  void compute_together(std::span<const Slot> slots);
   void keep(Slot slot, std::size_t length);
   void let_go(Slot slot);
   void touch(Slot slot);
@@ -86,6 +93,7 @@ class KernelRows {
   std::vector<float> by_column_;    // the same, transposed
   std::vector<Slot> missing_;
   std::vector<float> found_;
+  std::vector<float> together_;  // rows that are computed together
   Slot newest_ = kNone, oldest_ = kNone;
   std::size_t bytes_ = 0;
   std::uint64_t computed_ = 0;

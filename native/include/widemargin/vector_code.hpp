@@ -84,6 +84,31 @@ struct VectorCode {
                   std::int64_t* out);
 };
 
+// Boxed coefficients of one label, whose dual is quadratic; arrays are as long as `count`, which is
+// a multiple of a register. Those of padding have no room to move, and a curvature of one.
+struct BoxClimb {
+  std::size_t count;
+  const float* kernel;  // count x count
+  float relation;       // the curvature is relation (kernel + offset)
+  float offset;
+  const float *curvature, *inverse;  // of each coefficient alone, above zero; and one over it
+  float *gradient, *down, *up;       // `down` and `up`: how far each may move, exactly 0 at a bound
+  float* change;                     // what each has moved, to which steps are added
+  float least_share;                 // of the first gain, below which a step is not worth it
+  std::size_t most_steps;
+};
+
+// The coefficients of a label, one a row, and what is to be known of each.
+struct BoxLook {
+  std::size_t count;
+  const std::int8_t* signs;
+  const double *coefficients, *gradients, *row_caps, *diagonal;
+  double relation, cap_without, cap_with;
+  // By row, to which what this label has is added: what one step of the coefficient alone gains,
+  // and the terms of the duality gap and of the dual.
+  double *promise, *gap, *dual;
+};
+
 struct InstructionSet {
   const char* name;  // "avx512", "avx2" or "baseline"
   VectorCode<float> single_precision;
@@ -91,6 +116,9 @@ struct InstructionSet {
   // sums[i] += constant + factor * values[i]
   void (*add_scaled)(const float* values, double factor, double constant, double* sums,
                      std::size_t count);
+  // Exact steps, each on the coefficient that gains most. Returns what they gain.
+  double (*climb)(const BoxClimb&);
+  void (*look_at_boxes)(const BoxLook&);
 };
 
 template <class T>

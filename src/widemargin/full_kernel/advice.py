@@ -29,14 +29,7 @@ def warn_of_fit(
     gap_limit: Callable[[float], float],
 ) -> None:
     """Warn where the kernel, rounding or an early end keep a machine from being exact."""
-    lowest = _lowest_eigenvalue(machine, rows, attributes["basis_indices_"])
-    if lowest < -_INDEFINITE:
-        warn_user(
-            "The kernel is not positive semi-definite: among the support patterns its matrix "
-            f"has an eigenvalue of {lowest:.2g} times the largest. The machine is a point that "
-            "no step improves, which need not be the best one, and gap_ bounds nothing.",
-            UserWarning,
-        )
+    is_indefinite = warn_of_kernel(machine, rows, attributes["basis_indices_"])
     limit = gap_limit(attributes["objective_"])
     _warn_of_rounding(machine, attributes, rows, limit)
     if attributes["model_"].n_basis == 0:
@@ -45,9 +38,24 @@ def warn_of_fit(
             "the weights.",
             ConvergenceWarning,
         )
-    is_stuck = attributes["stop_reason_"] == "stuck" and lowest < -_INDEFINITE
-    if not is_stuck:  # which is as it must be where the kernel is not positive semi-definite
-        _warn_of_the_end(estimator, attributes, limit)
+    warn_of_the_end(estimator, attributes, limit, is_indefinite=is_indefinite)
+
+
+def warn_of_kernel(machine: Any, rows: Rows, indices: npt.NDArray[np.intp]) -> bool:
+    """Warn of a kernel that is not positive semi-definite among these rows; return if it is so.
+
+    Of the machine, ``kernel`` and ``offset`` are looked at.
+    """
+    lowest = _lowest_eigenvalue(machine, rows, indices)
+    if lowest >= -_INDEFINITE:
+        return False
+    warn_user(
+        "The kernel is not positive semi-definite: among the support patterns its matrix "
+        f"has an eigenvalue of {lowest:.2g} times the largest. The machine is a point that "
+        "no step improves, which need not be the best one, and gap_ bounds nothing.",
+        UserWarning,
+    )
+    return True
 
 
 def _warn_of_rounding(
@@ -66,8 +74,13 @@ def _warn_of_rounding(
         )
 
 
-def _warn_of_the_end(estimator: Any, attributes: dict[str, Any], gap_limit: float) -> None:
+def warn_of_the_end(
+    estimator: Any, attributes: dict[str, Any], gap_limit: float, *, is_indefinite: bool
+) -> None:
+    """Warn of a fit that did not come to its tolerance."""
     reason, gap = attributes["stop_reason_"], attributes["gap_"]
+    if reason == "stuck" and is_indefinite:
+        return  # as it must be where the kernel is not positive semi-definite
     reached = (
         "and the duality gap was not computed"
         if gap == np.inf
@@ -157,7 +170,7 @@ def _some_of(count: int) -> npt.NDArray[np.intp]:
     return np.arange(0, count, max(1, count // _PROBED_PATTERNS))[:_PROBED_PATTERNS]
 
 
-def _lowest_eigenvalue(machine: DualExpansion, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
+def _lowest_eigenvalue(machine: Any, rows: Rows, indices: npt.NDArray[np.intp]) -> float:
     """Return the lowest eigenvalue of the kernel matrix of some rows, relative to the largest."""
     kernel = machine.kernel
     if kernel.is_positive or len(indices) == 0:

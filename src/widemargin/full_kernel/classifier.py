@@ -6,7 +6,6 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from widemargin._system.parameters import check_choice, check_flag, check_integer, check_real
@@ -17,7 +16,7 @@ from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.full_kernel.advice import warn_of_fit
 from widemargin.full_kernel.dual import DualClassifier, DualStream
 from widemargin.kernels import Kernel, Rows
-from widemargin.rows import rows_like
+from widemargin.rows import places_still_there
 from widemargin.solvers.duals.cutting_plane import CuttingPlane
 from widemargin.solvers.duals.expansion import DUAL_LOSSES, DualExpansion
 from widemargin.solvers.duals.full_gradient import FullGradient
@@ -390,13 +389,9 @@ class KernelClassifier(DualClassifier):
                 f"{self.classes_} and {self.n_features_in_}. Set warm_start=False to start anew."
             )
         coef, indices = previous["coef"], previous["indices"]
-        usable = (indices >= 0) & (indices < problem.n_rows)
-        if not self._is_precomputed():
-            vectors = rows_like(previous["vectors"], rows)
-            places = np.flatnonzero(usable)
-            unlike = rows[indices[places]] != vectors[places]
-            unlike = unlike.toarray() if sp.issparse(unlike) else unlike
-            usable[places[unlike.any(axis=1)]] = False
+        usable = places_still_there(
+            rows, previous["vectors"], indices, by_number=self._is_precomputed()
+        )
         rows_kept = indices[usable].astype(np.int64)
         return rows_kept, self._scaled_to_bounds(
             coef[usable], problem.labels[rows_kept], problem.caps[rows_kept]

@@ -121,6 +121,29 @@ class CalledRows:
         return float(self._diagonal[self._where[slot]])
 
 
+def make_slots(
+    kernel: Kernel, rows: Rows, origin: Array | None = None
+) -> tuple[Any, CalledRows | None, Array | None]:
+    """Return slots for rows like these, who computes their kernel values, and about which origin.
+
+    Native code does where it can, and then there are no rows that Python keeps; else there is no
+    origin.
+    """
+    native = kernel.native()
+    wide = sp.issparse(rows) and rows.shape[1] > _FEW_FEATURES
+    if native is not None and not wide and not isinstance(kernel, AdaptiveRBF):
+        origin = _origin(kernel, rows) if origin is None else origin
+        return _native.DenseSlots(native, origin), None, origin
+    called = CalledRows(kernel)
+    slots = _native.CalledSlots(called.put, called.values, called.diagonal, rows.shape[1])
+    return slots, called, None
+
+
+def cache_bytes(megabytes: float) -> int:
+    """Return the bytes of a cache of so many megabytes."""
+    return int(min(megabytes * _MEGABYTE, 1 << 60))
+
+
 @dataclass(frozen=True)
 class Supports:
     """What predicts: the support patterns of a machine, in the order of their names."""
@@ -186,26 +209,13 @@ class DualExpansion:
         self.n_classes = n_classes
         self.loss, self.margin = loss, float(margin)
         self.offset = float(fit_intercept)
-        self.cache_bytes = int(min(cache_size * _MEGABYTE, 1 << 60))
-        self._called: CalledRows | None = None
-        self.origin = origin  # None for kernels that Python computes
-        self._slots = self._make_slots(kernel, rows)
+        self.cache_bytes = cache_bytes(cache_size)
+        # The origin is None for kernels that Python computes.
+        self._slots, self._called, self.origin = make_slots(kernel, rows, origin)
         self.set = _native.SupportSet(
             self._slots, n_classes, loss, margin, self.offset, self.cache_bytes, n_threads
         )
         self._batch: Batch | None = None
-
-    def _make_slots(self, kernel: Kernel, rows: Rows) -> Any:
-        native = kernel.native()
-        wide = sp.issparse(rows) and rows.shape[1] > _FEW_FEATURES
-        if native is not None and not wide and not isinstance(kernel, AdaptiveRBF):
-            if self.origin is None:
-                self.origin = _origin(kernel, rows)
-            return _native.DenseSlots(native, self.origin)
-        self._called = CalledRows(kernel)
-        return _native.CalledSlots(
-            self._called.put, self._called.values, self._called.diagonal, rows.shape[1]
-        )
 
     def use_batch(
         self, rows: Rows, labels: npt.NDArray[Any], caps: Array, first_id: int = 0
