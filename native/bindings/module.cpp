@@ -5,6 +5,7 @@
 #include "widemargin/vector_code.hpp"
 
 namespace widemargin::bindings {
+void bind_dual_ascent(nanobind::module_& m);
 void bind_duals(nanobind::module_& m);
 void bind_label_box(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
@@ -22,6 +23,7 @@ NB_MODULE(_native, m) {
   widemargin::bindings::bind_kernels(m);
   widemargin::bindings::bind_duals(m);
   widemargin::bindings::bind_label_box(m);
+  widemargin::bindings::bind_dual_ascent(m);
   widemargin::bindings::bind_predictors(m);
   widemargin::bindings::bind_passes(m);
   widemargin::bindings::bind_units(m);

@@ -5,39 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "packing.hpp"
 
 namespace widemargin::bindings {
 namespace {
-
-// An array that owns its numbers.
-template <class T>
-nb::object as_numpy(std::vector<T> numbers, std::size_t n_rows = 0) {
-  auto* kept = new std::vector<T>(std::move(numbers));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  if (n_rows == 0) {
-    return nb::cast(
-        nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, std::move(owner)));
-  }
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(
-      kept->data(), {n_rows, kept->size() / n_rows}, std::move(owner)));
-}
-
-template <class T>
-T part(const nb::dict& packed, const char* name) {
-  T found{};
-  if (!packed.contains(name) || !nb::try_cast(packed[name], found, /*convert=*/false)) {
-    throw std::invalid_argument("widemargin: the state of a solver lacks '" + std::string(name) +
-                                "', or has it of another type");
-  }
-  return found;
-}
-
-template <class T>
-std::vector<T> numbers(const nb::dict& packed, const char* name) {
-  const auto found = part<Array1<const T>>(packed, name);
-  return {found.data(), found.data() + found.shape(0)};
-}
 
 template <class T, std::size_t n>
 std::array<T, n> few_numbers(const nb::dict& packed, const char* name) {
@@ -48,7 +19,7 @@ std::array<T, n> few_numbers(const nb::dict& packed, const char* name) {
   return out;
 }
 
-nb::object as_numpy(const Twister::State& state) {
+nb::object pack_random(const Twister::State& state) {
   std::vector<std::uint64_t> words(state.words.begin(), state.words.end());
   words.push_back(state.next);
   return as_numpy(std::move(words));
@@ -120,7 +91,7 @@ SupportSet::Snapshot unpack_support_set(const nb::dict& packed) {
 
 nb::dict pack(const LaRank::Snapshot& snapshot) {
   nb::dict out;
-  out["random"] = as_numpy(snapshot.random);
+  out["random"] = pack_random(snapshot.random);
   out["rates"] = as_numpy(std::vector<double>(snapshot.rates.begin(), snapshot.rates.end()));
   const auto& operations = snapshot.counts.operations;
   out["operations"] = as_numpy(std::vector<std::uint64_t>(operations.begin(), operations.end()));
@@ -143,7 +114,7 @@ LaRank::Snapshot unpack_larank(const nb::dict& packed) {
 
 nb::dict pack(const RowSweeps::Snapshot& snapshot) {
   nb::dict out;
-  out["random"] = as_numpy(snapshot.random);
+  out["random"] = pack_random(snapshot.random);
   out["order"] = as_numpy(snapshot.order);
   out["next"] = snapshot.next;
   out["lowest"] = as_numpy(snapshot.lowest);

@@ -9,6 +9,7 @@ from widemargin.compiled import CompiledPredictor
 from widemargin.full_kernel.classifier import KernelClassifier
 from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
+from widemargin.linear.multilabel import LinearMultiLabelClassifier
 from widemargin.model_files import ModelFileError, load, save
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.compression import compress
@@ -25,6 +26,7 @@ __all__ = [
     "KernelMultiLabelClassifier",
     "KernelPerceptron",
     "LearnedBasis",
+    "LinearMultiLabelClassifier",
     "ModelFileError",
     "SparseKernelClassifier",
     "SparseKernelClassifierCV",

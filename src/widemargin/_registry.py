@@ -7,6 +7,7 @@ from typing import Any
 from widemargin.full_kernel.classifier import KernelClassifier
 from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
+from widemargin.linear.multilabel import LinearMultiLabelClassifier
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
@@ -19,6 +20,7 @@ ESTIMATORS: dict[str, type[Any]] = {
         KernelMIRA,
         KernelMultiLabelClassifier,
         KernelPerceptron,
+        LinearMultiLabelClassifier,
         SparseKernelClassifier,
         SparseKernelClassifierCV,
         SparseKernelMultiLabelClassifier,

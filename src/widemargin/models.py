@@ -46,8 +46,12 @@ class Model(ABC):
     another model of copies.
     """
 
-    n_features: int
     intercept: Array
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Number of features of a row."""
 
     @property
     def n_outputs(self) -> int:
@@ -144,8 +148,12 @@ class LinearMap(Model):
 
     def __post_init__(self) -> None:
         _check_coefficients(self.coef, self.intercept)
-        object.__setattr__(self, "n_features", int(self.coef.shape[0]))
         _freeze(self)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return int(self.coef.shape[0])
 
     def _build(self, dtype: Any) -> Any:
         # Features of any size may cancel, and reading them takes longer than the products.

@@ -16,6 +16,7 @@ from widemargin import (
     KernelMultiLabelClassifier,
     KernelPerceptron,
     LearnedBasis,
+    LinearMultiLabelClassifier,
     SparseKernelClassifier,
 )
 from widemargin._registry import ESTIMATORS
@@ -140,14 +141,15 @@ def not_expected_of(estimator):
     if type(estimator).__name__ in ESTIMATORS and is_multilabel(type(estimator).__name__):
         checks = {name_of(check) for _, check in estimator_checks_generator(estimator)}
         expected = {name: why for name, why in CHECKS_OF_CLASSES.items() if name in checks}
-        stops_at_a_gap = isinstance(estimator, KernelMultiLabelClassifier)
+        stops_at_a_gap = isinstance(
+            estimator, KernelMultiLabelClassifier | LinearMultiLabelClassifier
+        )
         return expected | (EQUAL_AT_THE_OPTIMUM if stops_at_a_gap else {})
     if not isinstance(estimator, KernelClassifier | KernelMIRA | KernelPerceptron):
         return {}
-    expected = dict(EQUAL_AT_THE_OPTIMUM)
     if estimator.kernel in ODD_KERNELS:
-        expected["check_class_weight_classifiers"] = NO_INTERCEPT
-    return expected
+        return EQUAL_AT_THE_OPTIMUM | {"check_class_weight_classifiers": NO_INTERCEPT}
+    return EQUAL_AT_THE_OPTIMUM
 
 
 def name_of(check):

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <span>
 
+#include "widemargin/label_steps.hpp"
+
 namespace widemargin {
 
 // How columns are cut: panels of three registers, then one of the whole registers that remain, then
@@ -82,6 +84,14 @@ struct VectorCode {
   // first of equal ones; padding is minus infinity. Scores that are not numbers give some class.
   void (*largest)(const T* scores, std::size_t rows, std::size_t columns, std::size_t count,
                   std::int64_t* out);
+
+  // Steps of dual coordinate ascent on the rows that are left of a pass, until about so many
+  // entries were read; and the gaps of all rows from the next one on, in order, without a step.
+  // Both return how many entries they have read.
+  std::uint64_t (*ascend)(const LabelRows<T>&, const LabelLanes&, LabelPlace&,
+                          std::uint64_t most_entries);
+  std::uint64_t (*judge)(const LabelRows<T>&, const LabelLanes&, LabelPlace&,
+                         std::uint64_t most_entries);
 };
 
 // Boxed coefficients of one label, whose dual is quadratic; arrays are as long as `count`, which is

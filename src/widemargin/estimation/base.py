@@ -63,6 +63,12 @@ def _linear_coefficients(model: Model) -> Array:
     return linear.coef.T
 
 
+def _dual_coefficients(model: Model) -> Array:
+    if not isinstance(model, KernelExpansion):
+        raise AttributeError("dual_coef_ has coefficients of kernels, which this machine lacks.")
+    return model.coef
+
+
 def _linear_part(model: Any) -> Array:
     linear: Array | None = getattr(model, "linear", None)
     if linear is None:
@@ -100,10 +106,16 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     basis_ = _part_of_model("basis_", lambda model: model.basis, "The basis vectors.")
     n_basis_ = _part_of_model("n_basis_", lambda model: model.n_basis, "Number of basis vectors.")
-    dual_coef_ = _part_of_model("dual_coef_", lambda model: model.coef, "Coefficients.")
+    dual_coef_ = _part_of_model("dual_coef_", _dual_coefficients, "Coefficients.")
     intercept_ = _part_of_model("intercept_", lambda model: model.intercept, "Intercepts.")
     coef_ = _part_of_model("coef_", _linear_coefficients, "Weights of the features.")
     linear_coef_ = _part_of_model("linear_coef_", _linear_part, "Coefficients of the linear part.")
+
+    #: What a fit makes.
+    _model_type: ClassVar[type[Model]] = KernelExpansion
+
+    #: Those of ``MODEL_PARTS`` that such a model has.
+    _model_parts: ClassVar[frozenset[str]] = MODEL_PARTS
 
     #: What a fit leaves besides ``model_`` and ``n_features_in_``: a model file must have it all.
     _fitted_names: ClassVar[frozenset[str]]
@@ -139,9 +151,10 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _make_way_for(self, model: Any) -> None:
         """Require a model that goes with the classes and features, and let go of the one before."""
-        if not isinstance(model, KernelExpansion):
+        if not isinstance(model, self._model_type):
             raise TypeError(
-                f"model_ must be a widemargin.models.KernelExpansion, got {type(model).__name__}."
+                f"model_ must be a widemargin.models.{self._model_type.__name__}, got "
+                f"{type(model).__name__}."
             )
         n_features = getattr(self, "n_features_in_", model.n_features)
         if hasattr(self, "readout_"):
@@ -152,6 +165,8 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                     f"{model.n_features} and {model.n_outputs}."
                 )
         self.__dict__.pop("_state", None)  # the next fit starts from this model
+        if not isinstance(model, KernelExpansion):
+            return
         old = self.__dict__.get("model_")
         same_basis = old is not None and _is_same(old.basis, model.basis)
         if "basis_indices_" in self.__dict__ and not same_basis:

@@ -27,7 +27,6 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._registry import ESTIMATORS
 from widemargin._system.file_changes import brought_up_to_date, differing_names
 from widemargin._system.files import replace_file
-from widemargin.estimation.base import MODEL_PARTS
 from widemargin.estimation.fitting import LAST_GOOD
 from widemargin.model_files._checks import check_estimator, check_names
 from widemargin.model_files._codec import CSR, DTYPES, OBJECTS, TENSOR_TYPES, Encoder, write_json
@@ -214,7 +213,7 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
         name: value
         for name, value in estimator.__getstate__().items()
         if name not in parameters and not name.startswith(_LEFT_OUT)
-    } | {name: getattr(estimator, name) for name in sorted(MODEL_PARTS)}
+    } | {name: getattr(estimator, name) for name in sorted(estimator._model_parts)}
     encoder = Encoder()
     encoded = {
         "parameters": {key: encoder.encode(parameters[key], key) for key in sorted(parameters)},
@@ -364,11 +363,12 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     values = brought_up_to_date(estimator_class, given, version)
     wanted = estimator_class._get_param_names()
     estimator = estimator_class(**{key: values.pop(key) for key in wanted if key in values})
-    parts = {key: values.pop(key) for key in MODEL_PARTS}  # which the estimator reads from model_
+    # Which the estimator reads from model_.
+    parts = {key: values.pop(key) for key in estimator_class._model_parts}
     estimator.__dict__.update(values)
     if decoder.unused:
         raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
-    check_names(estimator_class, set(values) | MODEL_PARTS, FORMAT)
+    check_names(estimator_class, set(values) | estimator_class._model_parts, FORMAT)
     check_estimator(estimator, parts)
     return estimator
 

@@ -45,8 +45,12 @@ class MappedExpansion(Model):
     linear: Array | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_features", self.source.n_features)
         object.__setattr__(self, "intercept", self.mapped.intercept)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return self.source.n_features
 
     def scores(
         self, rows: Rows, n_threads: int = 1, *, dtype: Any = None, check: bool = False

@@ -1,0 +1,1 @@
+"""Linear machines: a weight for each feature."""

@@ -1,0 +1,1 @@
+"""Solvers of linear machines: weights of features, and no kernel."""
