@@ -1,4 +1,4 @@
-"""Linear machines of label sets: one optimum by whatever way, to the bit where nothing differs."""
+"""Linear machines of label sets: one optimum by whatever way, and the same bits after a stop."""
 
 import bz2
 import json
@@ -104,7 +104,7 @@ def test_with_a_prior_it_is_one_machine_of_products_with_its_root():
 
 
 @pytest.mark.parametrize("prior", [None, relation()], ids=["alone", "related"])
-def test_sparse_rows_and_sparse_labels_make_the_same_machine_to_the_bit(prior):
+def test_sparse_rows_and_sparse_labels_make_the_same_machine_but_for_rounding(prior):
     X, Y = data()
     X[X < 0] = 0
     dense = machine(prior=prior).fit(X, Y)

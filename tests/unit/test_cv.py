@@ -23,8 +23,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import widemargin
 from widemargin import ChosenBasis, LearnedBasis
-from widemargin.sparse_kernel import cv as _cv
 from widemargin.sparse_kernel import search as _search
+from widemargin.sparse_kernel import searching as _searching
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.search import Search
@@ -441,9 +441,9 @@ class TestMachinesChooseC:
 
     def test_of_many_rows_the_last_machine_chooses_once_more(self, data, monkeypatch, tmp_path):
         settings = {"Cs": "auto", "basis": LearnedBasis(metric="none", max_iter=10)}
-        monkeypatch.setattr(_cv, "REHEARSED_ROWS", 45)
+        monkeypatch.setattr(_searching, "REHEARSED_ROWS", 45)
         assert one(refit=False, **settings).fit(*data).best_params_["C"] != "auto"
-        monkeypatch.setattr(_cv, "REHEARSED_ROWS", 44)
+        monkeypatch.setattr(_searching, "REHEARSED_ROWS", 44)
         machine = one(**settings).fit(*data)
         assert machine.best_params_["C"] == machine.best_estimator_.C == "auto"
         assert np.isfinite(machine.cv_results_["param_C"]).all()
