@@ -297,6 +297,7 @@ def assert_same_machine(machine, expected, X):
     assert_array_equal(machine.model_.scores(X), expected.model_.scores(X))
 
 
+@pytest.mark.combinations(pairs=False)
 @pytest.mark.parametrize("form", ["double", "single", "csr", "wide"])
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("name", STREAMS)

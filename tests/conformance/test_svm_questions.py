@@ -155,18 +155,22 @@ def test_machines_without_probabilities_do_not_have_the_method(name):
 # Names and orders of classes, orders of rows
 
 
-@ask(ALL)
-def test_names_of_classes_do_not_matter(name):
+CLASS_NAMES = {
+    "words": np.array(["a", "b", "c"]),
+    "numbers": np.array([-1.0, 0.0, 2.0]),
+    "large": np.array([3, 5, 2**40]),
+    "objects": np.array(["a", "b", "c"], dtype=object),
+}
+
+
+@ask(ALL, kind=list(CLASS_NAMES))
+def test_names_of_classes_do_not_matter(name, kind):
     X, y = iris()
-    expected = fitted(name)
-    for names in (["a", "b", "c"], [-1.0, 0.0, 2.0], [3, 5, 2**40]):
-        machine = make(name).fit(X, np.array(names)[y])
-        assert_array_equal(machine.classes_, names)
-        assert_array_equal(machine.decision_function(X), expected.decision_function(X))
-        assert_array_equal(machine.predict(X), np.array(names)[expected.predict(X)])
-    objects = np.array(["a", "b", "c"], dtype=object)
-    found = make(name).fit(X, objects[y]).predict(X)
-    assert_array_equal(found, objects[expected.predict(X)])
+    names, expected = CLASS_NAMES[kind], fitted(name)
+    machine = make(name).fit(X, names[y])
+    assert_array_equal(machine.classes_, names)
+    assert_array_equal(machine.decision_function(X), expected.decision_function(X))
+    assert_array_equal(machine.predict(X), names[expected.predict(X)])
 
 
 @ask(EXACT)
@@ -195,12 +199,18 @@ def test_the_order_of_rows_does_not_matter(name):
 # Weights
 
 
-@ask(ALL)
-def test_weights_of_one_are_no_weights(name):
+ONES = {
+    "double": np.ones,
+    "single": lambda n_rows: np.ones(n_rows, dtype=np.float32),
+    "list": lambda n_rows: [1] * n_rows,
+}
+
+
+@ask(ALL, form=list(ONES))
+def test_weights_of_one_are_no_weights(name, form):
     X, y = iris()
-    expected = fitted(name).decision_function(X)
-    for weights in (np.ones(len(y)), np.ones(len(y), dtype=np.float32), [1] * len(y)):
-        assert_array_equal(make(name).fit(X, y, weights).decision_function(X), expected)
+    found = make(name).fit(X, y, ONES[form](len(y))).decision_function(X)
+    assert_array_equal(found, fitted(name).decision_function(X))
 
 
 @ask(EXACT)

@@ -162,6 +162,7 @@ def test_every_row_is_learned_however_many_classes_share_it():
 # ---- who can teach
 
 
+@pytest.mark.combinations
 @any_number_of_classes
 @pytest.mark.parametrize(
     "teacher",

@@ -149,6 +149,7 @@ def test_what_is_chosen_jointly_is_positive_definite(seed):
 # ---- the sparse machine
 
 
+@pytest.mark.combinations(pairs=False)
 @every_kind
 @both_dtypes
 @pytest.mark.parametrize("basis", ["shared", "per_class"])

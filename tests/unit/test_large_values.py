@@ -36,7 +36,7 @@ def fitted(X, y, max_basis=8, **parameters):
             return machine.fit(X, y)
 
 
-@pytest.mark.combinations
+@pytest.mark.combinations(pairs=False)
 @not_all_converge
 @every_loss
 @every_basis

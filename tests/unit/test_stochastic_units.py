@@ -394,7 +394,7 @@ def spirals(n_rows, seed):
     return along[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), y
 
 
-@pytest.mark.parametrize("data", [checkerboard, spirals])
+@pytest.mark.parametrize("data", [checkerboard, pytest.param(spirals, marks=pytest.mark.thorough)])
 @pytest.mark.usefixtures("nothing_held_out")
 def test_two_stages_end_no_higher_than_projection_alone(data):
     """On the same number of rounds, of which half are cheap.
