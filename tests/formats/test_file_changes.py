@@ -80,7 +80,7 @@ CHANGES = {
     "colour": Added(NEXT, lambda file: f"of {len(file['classes_'])} classes"),
     "plain": Added(NEXT),
     "size_": Added(NEXT, lambda file: float(np.abs(file["model_"].coef).sum())),
-    "n_labels_": Added(NEXT, lambda file: len(file["readout_"].classes)),
+    "n_names_": Added(NEXT, lambda file: len(file["readout_"].classes)),
 }
 
 
@@ -115,7 +115,7 @@ def test_every_old_file_loads_into_classes_that_have_grown(fixture, later, file)
     assert (loaded.colour, loaded.plain) == (f"of {len(loaded.classes_)} classes", 3)
     assert loaded.readout_.classes is loaded.classes_
     assert loaded.size_ == np.abs(loaded.dual_coef_).sum()
-    assert loaded.n_labels_ == len(loaded.classes_)
+    assert loaded.n_names_ == len(loaded.classes_)
     assert not hasattr(loaded, "_state")
     expected = expected_of(fixture)
     X = np.asarray(expected["X"], dtype=expected["dtype"])

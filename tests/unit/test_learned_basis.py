@@ -74,8 +74,8 @@ def usual_machine(metric):
 
 @pytest.mark.usefixtures("units_move")
 @every_metric
-def test_what_a_fit_leaves(metric):
-    fitted = usual_machine(metric)
+def test_what_a_fit_leaves(metric, three_classes):
+    fitted = machine(metric=metric).fit(*three_classes)
     assert fitted.n_basis_ == 6
     assert fitted.basis_.shape == (6, 4)
     assert fitted.dual_coef_.shape == (6, 3)

@@ -318,7 +318,7 @@ class Search:
                     self.scorer,
                     self._part(train),
                     self._part(test),
-                    may_stay=len(self.y) <= REHEARSED_ROWS,
+                    may_stay=self.rows.shape[0] <= REHEARSED_ROWS,
                 )
                 for machine, candidate, train, test in tasks
             )
