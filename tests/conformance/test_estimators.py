@@ -3,10 +3,15 @@
 import unittest
 from collections import Counter
 
+import numpy as np
 import pytest
 from contract import every_estimator, is_multilabel, unfitted
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    _enforce_estimator_tags_y,
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 from tiers import covering
 
 from widemargin import (
@@ -152,6 +157,12 @@ def not_expected_of(estimator):
     return EQUAL_AT_THE_OPTIMUM
 
 
+def gives_indicators():
+    """Whether checks give machines of label sets 0 and 1: older versions may give them 1 and 2."""
+    machine = next(unfitted(name) for name in ESTIMATORS if is_multilabel(name))
+    return set(_enforce_estimator_tags_y(machine, np.array([1, 0])).ravel()) == {0, 1}
+
+
 def name_of(check):
     return getattr(check, "func", check).__name__
 
@@ -193,6 +204,8 @@ ARGUMENTS, FIRST_CHECKS, OPTIONS = first_checks()
 
 @pytest.mark.parametrize(ARGUMENTS, FIRST_CHECKS, **OPTIONS)
 def test_check_of_scikit_learn(estimator, check):
+    if is_multilabel(type(estimator).__name__) and not gives_indicators():
+        pytest.skip("checks of this version give machines of label sets classes to learn")
     try:
         check(estimator)
     except unittest.SkipTest as reason:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import widemargin
 from benchmarks.parts.prediction.exports import COMPILER, compile_c
@@ -91,6 +92,8 @@ def _problems(settings: Settings, has_letter: bool) -> Iterator[Problem]:
 
 def _machines(problems: list[Problem]) -> Iterator[tuple[Problem, Any]]:
     for name, estimator_class in ESTIMATORS.items():
+        if not get_tags(estimator_class()).target_tags.single_output:
+            continue  # of label sets, which the problems have not; the contract tests ask these
         known = estimator_class().get_params()
         parameters = {key: value for key, value in PARAMETERS.items() if key in known}
         kernels = [{"kernel": kernel} for kernel in KERNELS] if "kernel" in known else [{}]
