@@ -143,7 +143,7 @@ def not_expected_of(estimator):
 
     Those without intercept, solved to a gap; those of label sets, where a check is of classes.
     """
-    if type(estimator).__name__ in ESTIMATORS and is_multilabel(type(estimator).__name__):
+    if has_labels(estimator):
         checks = {name_of(check) for _, check in estimator_checks_generator(estimator)}
         expected = {name: why for name, why in CHECKS_OF_CLASSES.items() if name in checks}
         stops_at_a_gap = isinstance(
@@ -155,6 +155,11 @@ def not_expected_of(estimator):
     if estimator.kernel in ODD_KERNELS:
         return EQUAL_AT_THE_OPTIMUM | {"check_class_weight_classifiers": NO_INTERCEPT}
     return EQUAL_AT_THE_OPTIMUM
+
+
+def has_labels(estimator):
+    name = type(estimator).__name__
+    return name in ESTIMATORS and is_multilabel(name)
 
 
 def gives_indicators():
@@ -204,7 +209,7 @@ ARGUMENTS, FIRST_CHECKS, OPTIONS = first_checks()
 
 @pytest.mark.parametrize(ARGUMENTS, FIRST_CHECKS, **OPTIONS)
 def test_check_of_scikit_learn(estimator, check):
-    if is_multilabel(type(estimator).__name__) and not gives_indicators():
+    if has_labels(estimator) and not gives_indicators():
         pytest.skip("checks of this version give machines of label sets classes to learn")
     try:
         check(estimator)
