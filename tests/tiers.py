@@ -4,8 +4,13 @@ A test that is marked ``combinations`` is asked with every combination of its ar
 test-all``; by ``make test`` with few of them, in which every value of every argument is met, and of
 three arguments or more every pair of values. ``combinations(pairs=False)`` is for cases that take
 long: every value is enough there, of many arguments too. Arguments of one ``parametrize`` count as
-one. A module may be marked as a whole; a test of one argument has no combinations. What is left out
-is marked ``thorough``.
+one. A module may be marked as a whole; a test of one argument has no combinations.
+
+``turns("metric", "loss")`` marks a module of slow tests that ask much the same of many values: a
+test that has no other arguments than these is asked one case, and the next test the next. So every
+value is met by some of the tests.
+
+What is left out is marked ``thorough``.
 """
 
 import itertools
@@ -57,18 +62,38 @@ def choices(arguments, groups, *, pairs=True):
     return set(itertools.combinations(values, 2 if pairs and len(values) > 2 else 1))
 
 
-def mark_thorough(items):
-    """Mark the cases of products that bring no value, or no pair of values, that is not asked."""
-    products = [
-        item
-        for item in items
-        if hasattr(item, "callspec") and item.get_closest_marker("combinations")
-    ]
+def tests_with(items, mark):
+    """Yield the cases of each test that has arguments and this mark."""
+    marked = [item for item in items if hasattr(item, "callspec") and item.get_closest_marker(mark)]
     # The same test, next to itself: pytest collects the cases of one after the other.
-    for _, group in itertools.groupby(products, key=lambda item: (item.parent, item.originalname)):
-        cases = list(group)
+    for _, group in itertools.groupby(marked, key=lambda item: (item.parent, item.originalname)):
+        yield list(group)
+
+
+def mark_thorough(items):
+    """Mark what is left out of the quick tier."""
+    _mark_combinations(items)
+    _mark_turns(items)
+
+
+def _mark_combinations(items):
+    """Mark the cases of products that bring no value, or no pair of values, that is not asked."""
+    for cases in tests_with(items, "combinations"):
         groups = given_together(cases[0])
         options = cases[0].get_closest_marker("combinations").kwargs
         kept = covering([choices(case.callspec.params, groups, **options) for case in cases])
         for number in set(range(len(cases))) - set(kept):
             cases[number].add_marker(pytest.mark.thorough)
+
+
+def _mark_turns(items):
+    """Mark all cases but one of the tests whose turn it is to ask that one."""
+    turns = Counter()
+    for cases in tests_with(items, "turns"):
+        names = cases[0].get_closest_marker("turns").args
+        if set(cases[0].callspec.params) <= set(names):
+            module = cases[0].parent
+            asked = turns[module] % len(cases)
+            turns[module] += 1
+            for number in set(range(len(cases))) - {asked}:
+                cases[number].add_marker(pytest.mark.thorough)

@@ -25,7 +25,10 @@ from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import UnitColumns, WorkingRows
 
-pytestmark = pytest.mark.usefixtures("units_move")
+pytestmark = [
+    pytest.mark.usefixtures("units_move"),
+    pytest.mark.turns("name", "metric", "linear_part", "early_stopping"),
+]
 
 SOLVERS = {
     "projection": VariableProjection(max_iter=9, tol=0.0, patience=3),

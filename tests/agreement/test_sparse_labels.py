@@ -13,6 +13,7 @@ from widemargin.losses import LABEL_LOSSES
 
 X, Y = label_problem(n_rows=60, n_labels=4)
 GAMMA = 0.2
+pytestmark = pytest.mark.turns("loss", "basis", "solver", "rank")
 every_loss = pytest.mark.parametrize("loss", list(LABEL_LOSSES))
 
 

@@ -38,7 +38,7 @@ from widemargin import (
     SparseKernelClassifierCV,
 )
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.thorough]
 
 onnxruntime = pytest.importorskip("onnxruntime")
 skl2onnx = pytest.importorskip("skl2onnx")

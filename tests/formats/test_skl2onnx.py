@@ -139,7 +139,13 @@ def test_wrong_number_of_features():
         skl2onnx.to_onnx(SparseKernelClassifier(5).fit(X, y), X[:1, :5])
 
 
-@pytest.mark.parametrize("imports", ["widemargin.export, skl2onnx", "skl2onnx, widemargin.export"])
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "skl2onnx, widemargin.export",
+        pytest.param("widemargin.export, skl2onnx", marks=pytest.mark.thorough),
+    ],
+)
 def test_order_of_imports(imports):
     code = (
         f"import {imports}\n"

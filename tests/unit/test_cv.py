@@ -31,6 +31,7 @@ from widemargin.sparse_kernel.search import Search
 
 LEAST_CHECKS = 50
 NEEDS_AN_ENVIRONMENT_VARIABLE = {"check_array_api_input"}
+pytestmark = pytest.mark.turns("basis", "random_state")
 # Learned within few moves; the second has one metric, and nothing that would be screened.
 BRIEFLY = LearnedBasis(max_iter=4)
 PLAIN = LearnedBasis(metric="none", linear_part=False, max_iter=4)

@@ -62,6 +62,7 @@ def test_the_last_fit_is_that_of_the_machine_with_these_settings(fitted, digits)
     assert_array_equal(machine.decision_function(X), fitted.decision_function(X))
 
 
+@pytest.mark.thorough
 def test_processes_change_nothing(digits):
     X, y = digits[0][0][:100], digits[0][1][:100]
     basis = LearnedBasis(metric="none", max_iter=4)

@@ -32,7 +32,10 @@ from widemargin.sparse_kernel.teachers import Teacher
 
 LABELS = np.array(["ash", "birch", "cedar", "elm"])
 QUICK = LearnedBasis(max_iter=12)
-pytestmark = pytest.mark.filterwarnings("ignore:The machine has:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The machine has:UserWarning"),
+    pytest.mark.turns("n_classes", "target", "voting"),
+]
 any_number_of_classes = pytest.mark.parametrize("n_classes", [2, 4])
 
 

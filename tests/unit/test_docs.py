@@ -20,6 +20,7 @@ PUBLIC = {
     if callable(getattr(module, name)) and name not in ("ModelFileError", "register_skl2onnx")
 }
 WRITTEN_BY_USERS = [name for name in PUBLIC if name not in ("CExport", "ExportLoss")]
+SLOW = {"SparseKernelClassifierCV"}  # examples that take seconds
 CLASSES = [name for name, public in PUBLIC.items() if inspect.isclass(public)]
 
 
@@ -29,7 +30,13 @@ def test_all_names_exist():
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", widemargin.__version__)
 
 
-@pytest.mark.parametrize("name", WRITTEN_BY_USERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW))
+        for name in WRITTEN_BY_USERS
+    ],
+)
 def test_examples_run(name):
     if name == "to_onnx":
         pytest.importorskip("onnx")

@@ -21,7 +21,7 @@ from widemargin.sparse_kernel.effort import LearnSettings, Plan, metric_of
 from widemargin.sparse_kernel.learned import Learning
 from widemargin.sparse_kernel.learning_rows import each_once
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.turns("solver", "early_stopping")]
 
 SOLVERS = ("auto", "projection", "adam")
 every_solver = pytest.mark.parametrize("solver", SOLVERS)

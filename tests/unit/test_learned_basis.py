@@ -35,7 +35,7 @@ from widemargin.sparse_kernel.effort import metric_for, metric_of
 from widemargin.sparse_kernel.learned import _without_twins
 from widemargin.sparse_kernel.learning_rows import dense_rows
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.turns("metric", "solver", "loss")]
 
 METRICS = ("none", "scaled", "diagonal", "full")
 SOLVERS = ("projection", "adam", "auto")

@@ -30,7 +30,7 @@ from widemargin.readouts import Readout
 from widemargin.solvers.units.linear_part import MOST_LINEAR_FEATURES, LinearPart
 from widemargin.sparse_kernel import learned
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.turns("metric", "solver", "n_outputs")]
 
 N_BASIS, N_FEATURES = 9, 6
 METRICS = ("none", "diagonal", "full")

@@ -40,6 +40,7 @@ LANGUAGES = {"python", "text", "c", ""}
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 every_page = pytest.mark.parametrize("name", NAMES)
+SLOW = {"docs/user_guide.md"}  # pages whose code takes as long as that of all others
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,10 @@ def compile_c(source):
         subprocess.run([compiler, *strict, "-c", "page.c"], check=True)
 
 
-@every_page
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in NAMES],
+)
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     text = text_of(name)
     for packages in re.findall(r"<!-- needs: (.+?) -->", text):

@@ -60,6 +60,7 @@ def test_units_move_where_that_pays():
     assert len(machine.history_["objective"]) > 1
 
 
+@pytest.mark.thorough
 def test_units_that_stay_learn_less_noise_than_units_that_move():
     rows = np.random.RandomState(2).randn(4000, 10)
     truth = (rows[:, 0] > 0).astype(int)

@@ -19,7 +19,7 @@ from widemargin.solvers.units.start import start_units
 from widemargin.solvers.units.stochastic import StochasticUnits
 from widemargin.solvers.units.values import WorkingRows
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.turns("metric")]
 
 METRICS = ("none", "scaled", "diagonal", "full")
 every_metric = pytest.mark.parametrize("metric", METRICS)
@@ -394,7 +394,8 @@ def spirals(n_rows, seed):
     return along[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), y
 
 
-@pytest.mark.parametrize("data", [checkerboard, pytest.param(spirals, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("data", [checkerboard, spirals])
 @pytest.mark.usefixtures("nothing_held_out")
 def test_two_stages_end_no_higher_than_projection_alone(data):
     """On the same number of rounds, of which half are cheap.

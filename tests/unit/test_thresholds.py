@@ -27,6 +27,7 @@ def measure(scores, Y, thresholds, average):
     return f1_score(Y, scores > thresholds, average=average, zero_division=0)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shift", [0.0, -1.0, 2.0])
 def test_macro_finds_the_best_f_of_each_label(seed, shift):

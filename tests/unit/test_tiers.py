@@ -59,7 +59,7 @@ class Item:
             self.callspec = SimpleNamespace(params=params)
 
     def get_closest_marker(self, name):
-        return self.mark.mark if name == "combinations" and self.mark else None
+        return self.mark.mark if self.mark and self.mark.name == name else None
 
     def iter_markers(self, name):
         return self.parametrized if name == "parametrize" else []
@@ -99,3 +99,13 @@ def test_a_list_that_was_written_by_hand_is_asked_whole(together):
         itertools.product(range(3), range(3))
     )
     assert {case["c"] for case in asked} == {0, 1}
+
+
+def test_tests_take_turns():
+    mark = pytest.mark.turns("a")
+    tests = [[Item(f"test {number}", case, mark) for case in cases_of(3)] for number in range(4)]
+    wider = [Item("wider", case, mark) for case in cases_of(3, 2)]
+    mark_thorough([*itertools.chain(*tests), *wider, Item("plain", mark=mark)])
+    asked = [[item.callspec.params["a"] for item in cases if not item.marks] for cases in tests]
+    assert asked == [[0], [1], [2], [0]]
+    assert not any(item.marks for item in wider)

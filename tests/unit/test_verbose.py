@@ -42,6 +42,7 @@ def without_pause(monkeypatch):
     monkeypatch.setattr(_fitting, "_LEAST_PAUSE", 0.0)
 
 
+@pytest.mark.combinations
 @every_machine
 @pytest.mark.parametrize("level", [0, False])
 def test_silence_is_the_default(machine, words, level, capsys):
@@ -50,6 +51,7 @@ def test_silence_is_the_default(machine, words, level, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.combinations
 @every_machine
 @pytest.mark.parametrize("level", [1, True])
 def test_rounds_are_printed(machine, words, level, capsys, without_pause):
