@@ -41,7 +41,10 @@ __all__ = [
 
 # Reachable by ``import widemargin`` alone, and imported when they are asked for: the converters
 # that ``export`` registers take a while to load.
-_SUBMODULES = ("displays", "export", "kernels", "losses", "models", "priors", "readouts", "solvers")
+_SUBMODULES = (
+    *("displays", "export", "kernels", "losses", "models", "priors", "readouts", "solvers"),
+    "zero_shot",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,8 +11,9 @@ import pytest
 
 import widemargin
 import widemargin.export
+import widemargin.zero_shot
 
-MODULES = (widemargin, widemargin.export)
+MODULES = (widemargin, widemargin.export, widemargin.zero_shot)
 PUBLIC = {
     name: getattr(module, name)
     for module in MODULES
