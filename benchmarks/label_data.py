@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file, make_multilabel_classification
 from sklearn.preprocessing import MultiLabelBinarizer
 
@@ -34,20 +35,24 @@ def load_labels(name: str, settings: Settings) -> LabelDataset | None:
     """Return a data set as dense arrays, of few rows in a quick run; None where it is not there."""
     if not is_available():
         return _stand_in(name) if settings.is_quick else None
+    (X, Y), (X_test, Y_test) = (
+        read_labels(name, split, settings.max_rows) for split in ("train", "test")
+    )
+    return LabelDataset(name, X.toarray(), Y.toarray(), X_test.toarray(), Y_test.toarray())
+
+
+def read_labels(name: str, split: str, n_rows: int | None) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Return the first rows of a file, and indicators of their labels, both sparse."""
     folder = Path(os.environ[VARIABLE]) / "multilabel"
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     (entry,) = (each for each in index["datasets"] if each["name"] == name)
-    rows, sets = [], []
-    for split in ("train", "test"):
-        (file,) = (each["file"] for each in entry["files"] if each["split"] == split)
-        X, labels = load_svmlight_file(
-            str(folder / file), n_features=entry["features"], multilabel=True
-        )
-        rows.append(X.toarray()[: settings.max_rows])
-        sets.append([{int(label) for label in each} for each in labels][: settings.max_rows])
-    binarizer = MultiLabelBinarizer(classes=range(entry["labels"]))
-    first, second = (binarizer.fit_transform(each) for each in sets)
-    return LabelDataset(name, rows[0], first, rows[1], second)
+    (file,) = (each["file"] for each in entry["files"] if each["split"] == split)
+    X, labels = load_svmlight_file(
+        str(folder / file), n_features=entry["features"], multilabel=True
+    )
+    sets = [{int(label) for label in each} for each in labels[:n_rows]]
+    binarizer = MultiLabelBinarizer(classes=range(entry["labels"]), sparse_output=True)
+    return sp.csr_matrix(X[:n_rows]), sp.csr_matrix(binarizer.fit_transform(sets))
 
 
 def _stand_in(name: str) -> LabelDataset:

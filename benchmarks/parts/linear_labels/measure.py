@@ -7,25 +7,23 @@ of the best objective known, which is bounded from below by the dual.
 
 from __future__ import annotations
 
-import bz2
-import json
 import os
 import resource
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file, make_multilabel_classification
+from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from benchmarks.data import VARIABLE, is_available
+from benchmarks.data import is_available
+from benchmarks.label_data import read_labels
 from benchmarks.settings import Settings
 from benchmarks.timing import take_turns
 from widemargin import LinearMultiLabelClassifier, priors
@@ -147,15 +145,7 @@ def _load(settings: Settings, name: str) -> tuple[Any, Any]:
     if not is_available():
         X, Y = make_multilabel_classification(200, 30, n_classes=5, sparse=True, random_state=0)
         return normalize(X), Y
-    folder = Path(os.environ[VARIABLE]) / "multilabel"
-    entries = json.loads((folder / "index.json").read_text(encoding="utf-8"))["datasets"]
-    (entry,) = (each for each in entries if each["name"] == name)
-    with bz2.open(folder / f"{name}_train.svm.bz2") as file:
-        X, sets = load_svmlight_file(file, n_features=entry["n_features"], multilabel=True)
-    rows = np.repeat(np.arange(len(sets)), [len(each) for each in sets])
-    labels = np.concatenate([np.asarray(each, dtype=np.intp) for each in sets])
-    Y = sp.csr_matrix((np.ones(len(rows), dtype=int), (rows, labels)))
-    X, Y = X[: settings.max_rows], Y[: settings.max_rows]
+    X, Y = read_labels(name, "train", settings.max_rows)
     counts = np.asarray(Y.sum(axis=0)).ravel()
     return X, Y[:, np.flatnonzero((counts > 0) & (counts < X.shape[0]))]
 
