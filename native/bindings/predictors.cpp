@@ -70,10 +70,7 @@ std::int64_t best_of_one(const Predictor<T>& predictor, nb::handle x, bool check
   std::int64_t best = 0;
   const auto bad = row.visit(
       [&](auto rows) { return predictor.best(rows, &best, /*n_threads=*/1, check, single); });
-  if (bad >= 0) {
-    throw nb::value_error("The row contains NaN or infinity, or a value too large for the dtype.");
-  }
-  return best;
+  return bad < 0 ? best : -1;
 }
 
 template <class Out, class T, class Input, class View>

@@ -116,13 +116,19 @@ void fill_sparse(const Kernel& kernel, const SparseMatrix<In>& rows, const Spars
   std::vector<Entry> entries(total);
   std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
 
-  // What a vector adds on its own: |b|^2, or |b|_1, to which the common entries are corrections.
+  // What a vector adds on its own where the row is zero, to which the common entries are
+  // corrections; |b|^2 for products.
+  constexpr Term term = Kernel::term;
+  constexpr bool by_products = term == Term::product || term == Term::squared_difference;
+  const auto alone = [](double value) {
+    return by_products ? value * value : term_of<term>(value, 0.0);
+  };
   std::vector<double> own(count, 0.0);
   for (std::size_t j = 0; j < count; ++j) {
     for (auto e = basis.starts[j]; e < basis.starts[j + 1]; ++e) {
       const auto value = static_cast<double>(basis.values[e]) * scale;
       entries[next[static_cast<std::size_t>(basis.indices[e])]++] = {j, value};
-      own[j] += Kernel::sums_products ? value * value : std::fabs(value);
+      own[j] += alone(value);
     }
   }
   [[maybe_unused]] const double largest_norm = largest_of(own);
@@ -135,18 +141,17 @@ void fill_sparse(const Kernel& kernel, const SparseMatrix<In>& rows, const Spars
       for (auto e = rows.starts[i]; e < rows.starts[i + 1]; ++e) {
         const auto value = static_cast<double>(rows.values[e]) * scale;
         const auto feature = static_cast<std::size_t>(rows.indices[e]);
-        row_own += Kernel::sums_products ? value * value : std::fabs(value);
+        row_own += alone(value);
         for (std::size_t b = starts[feature]; b < starts[feature + 1]; ++b) {
           const double other = entries[b].value;
           sums[entries[b].vector] +=
-              Kernel::sums_products
-                  ? value * other
-                  : std::fabs(value - other) - std::fabs(value) - std::fabs(other);
+              by_products ? value * other
+                          : term_of<term>(value, other) - alone(value) - alone(other);
         }
       }
-      if constexpr (!Kernel::sums_products) {
+      if constexpr (!by_products) {
         for (std::size_t j = 0; j < count; ++j) sums[j] = std::max(0.0, sums[j] + row_own + own[j]);
-      } else if constexpr (Kernel::is_distance) {
+      } else if constexpr (is_distance(term)) {
         squared_distances<T>(sums.data(), row_own, own, largest_norm, [&](std::size_t j) {
           return squared_distance(rows, i, basis, j) * scale * scale;
         });

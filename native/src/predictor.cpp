@@ -44,7 +44,7 @@ template <class T>
 FeatureSums<T> linear_sums(Matrix<const double> coef, const VectorCode<T>& code,
                            std::vector<double> origin = {}) {
   const std::vector<double> columns = transposed(coef);
-  return FeatureSums<T>(FeatureSums<T>::Of::products,
+  return FeatureSums<T>(Term::product,
                         contiguous<const double>(columns.data(), coef.columns, coef.rows),
                         std::vector<double>(coef.rows, 1.0), code, std::move(origin));
 }

@@ -30,6 +30,11 @@ bool all_finite(const T* values, std::size_t count) {
   return std::all_of(values, values + count, [](T value) { return std::isfinite(value); });
 }
 
+template <class T>
+bool any_negative(const T* values, std::size_t count) {
+  return std::any_of(values, values + count, [](T value) { return value < 0; });
+}
+
 // Rounded like the rows that they multiply, unless they are beyond the range of single precision.
 template <class T>
 std::vector<double> usable(std::vector<double> scales) {
@@ -73,24 +78,23 @@ std::vector<double> middle_of(Matrix<const In> rows) {
 
 template <class T>
 template <class In>
-FeatureSums<T>::FeatureSums(Of of, Matrix<const In> columns, std::vector<double> scales,
+FeatureSums<T>::FeatureSums(Term term, Matrix<const In> columns, std::vector<double> scales,
                             const VectorCode<T>& code, std::vector<double> origin_of_products)
-    : of_(of),
+    : term_(term),
       code_(&code),
       scales_(usable<T>(std::move(scales))),
       scales_rounded_(scales_.begin(), scales_.end()),
       rounds_exactly_(std::equal(scales_.begin(), scales_.end(), scales_rounded_.begin())),
-      // Translation leaves a distance as it is.
-      origin_(of == Of::products ? std::move(origin_of_products) : middle_of(columns)),
+      origin_(is_movable(term) ? middle_of(columns) : std::move(origin_of_products)),
       origin_rounded_(origin_.begin(), origin_.end()),
       table_(columns.columns, columns.rows, code.shape,
              [&](std::size_t f, std::size_t j) { return entry(f, columns.row(j)[f]); }),
       norms_(table_norms(table_)),
-      by_products_(of == Of::products) {
+      by_products_(term == Term::product) {
   for (std::size_t f = 0; f < origin_.size(); ++f) {
     if (origin_[f] != 0) origin_entries_.push_back(static_cast<std::int32_t>(f));
   }
-  if (of == Of::squared_distances && features() > kFewFeatures) {
+  if (term == Term::squared_difference && features() > kFewFeatures) {
     by_products_ = !loses_digits(2 * *std::max_element(norms_.begin(), norms_.end()));
   }
 }
@@ -99,7 +103,7 @@ template <class T>
 template <class In>
 FeatureSums<T>::FeatureSums(Matrix<const In> columns, Matrix<const double> map,
                             const VectorCode<T>& code)
-    : of_(Of::squared_distances),
+    : term_(Term::squared_difference),
       code_(&code),
       scales_(columns.columns, 1.0),
       scales_rounded_(scales_.begin(), scales_.end()),
@@ -134,7 +138,7 @@ void FeatureSums<T>::replace(std::size_t j, const double* column) {
     norm += value * value;
   }
   norms_[j] = static_cast<T>(norm);
-  if (of_ == Of::squared_distances && loses_digits(2 * norms_[j])) by_products_ = false;
+  if (term_ == Term::squared_difference && loses_digits(2 * norms_[j])) by_products_ = false;
 }
 
 template <class T>
@@ -143,8 +147,9 @@ T FeatureSums<T>::place(const Matrix<const In>& rows, std::size_t i, T* out) con
   const In* const row = rows.row(i);
   if constexpr (std::is_same_v<In, float>) {
     // Two roundings of a coordinate are twice as many as the table has. That is nothing in squares
-    // of differences, but in sums of differences a row would be away from itself.
-    if (rounds_exactly_ && of_ != Of::absolute_distances) {
+    // of differences, but in other sums of differences a row would be away from itself.
+    const bool by_squares = term_ == Term::product || term_ == Term::squared_difference;
+    if (rounds_exactly_ && by_squares) {
       return code_->place_float(row, origin_.empty() ? nullptr : origin_rounded_.data(),
                                 scales_rounded_.data(), features(), out);
     }
@@ -206,7 +211,7 @@ bool FeatureSums<T>::place_entries(const SparseMatrix<In>& rows, std::size_t i, 
 
 template <class T>
 void FeatureSums<T>::add_norms(Sums<T>& sums, const T* row_norms) const {
-  if (of_ == Of::products) return;
+  if (term_ == Term::product) return;
   sums.factor = T(-2);
   sums.row_start = row_norms;
   sums.column_start = norms_.data();
@@ -225,8 +230,7 @@ void FeatureSums<T>::sum_tile(Scratch<T>& scratch, std::size_t count, const T* c
   }
   Sums<T> sums = table_.sums(rows, stride, count, out);
   sums.column_start = column_start;
-  if (of_ == Of::absolute_distances) return code_->absolute_differences(sums);
-  if (!by_products_) return code_->squared_differences(sums);
+  if (!by_products_) return add_up_terms(term_, sums, *code_);
   add_norms(sums, scratch.norms.data());
   code_->products(sums);
 }
@@ -239,7 +243,8 @@ std::size_t FeatureSums<T>::add_up(const Rows& rows, std::size_t first, std::siz
   scratch.norms.resize(count);
   std::size_t bad = count;
   const auto is_bad = [&](T norm, const T* values, std::size_t length) {
-    return check && !std::isfinite(norm) && !all_finite(values, length);
+    return check && ((!std::isfinite(norm) && !all_finite(values, length)) ||
+                     (!takes_negative(term_) && any_negative(values, length)));
   };
   // Rows that stay sparse are summed at once; those between them in blocks.
   std::size_t waiting = 0, ready = 0;
@@ -281,23 +286,19 @@ namespace {
 template <class T, class In>
 FeatureSums<T> sums_for(const AnyKernel& kernel, Matrix<const In> basis,
                         const VectorCode<T>& code) {
-  using Of = typename FeatureSums<T>::Of;
   if (const auto* adaptive = std::get_if<AdaptiveRbfKernel>(&kernel)) {
     if (!adaptive->map.empty()) {
       return FeatureSums<T>(
           basis, contiguous(adaptive->map.data(), basis.columns, adaptive->mapped), code);
     }
     if (!adaptive->weights.empty()) {
-      return FeatureSums<T>(Of::squared_distances, basis, adaptive->weights, code);
+      return FeatureSums<T>(Term::squared_difference, basis, adaptive->weights, code);
     }
   }
   return std::visit(
       [&](const auto& each) {
-        using Kernel = std::decay_t<decltype(each)>;
-        const Of of = !Kernel::is_distance    ? Of::products
-                      : Kernel::sums_products ? Of::squared_distances
-                                              : Of::absolute_distances;
-        return FeatureSums<T>(of, basis, std::vector<double>(basis.columns, each.scale()), code);
+        return FeatureSums<T>(each.term, basis, std::vector<double>(basis.columns, each.scale()),
+                              code);
       },
       kernel);
 }
@@ -347,19 +348,19 @@ std::size_t PreparedBasis<T>::values(const Rows& rows, std::size_t first, std::s
                                               const T*, Scratch<T>&, T*) const;                   \
   template std::size_t PreparedBasis<T>::values(const __VA_ARGS__&, std::size_t, std::size_t,     \
                                                 bool, Scratch<T>&, T*) const;
-#define WIDEMARGIN_INSTANTIATE(T)                                                     \
-  template class PackedTable<T>;                                                      \
-  template class FeatureSums<T>;                                                      \
-  template class PreparedBasis<T>;                                                    \
-  WIDEMARGIN_INSTANTIATE_ROWS(T, Matrix<const float>)                                 \
-  WIDEMARGIN_INSTANTIATE_ROWS(T, Matrix<const double>)                                \
-  WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<float>)                                 \
-  WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<double>)                                \
-  template FeatureSums<T>::FeatureSums(Of, Matrix<const double>, std::vector<double>, \
-                                       const VectorCode<T>&, std::vector<double>);    \
-  template PreparedBasis<T>::PreparedBasis(const AnyKernel&, Matrix<const float>,     \
-                                           const VectorCode<T>&);                     \
-  template PreparedBasis<T>::PreparedBasis(const AnyKernel&, Matrix<const double>,    \
+#define WIDEMARGIN_INSTANTIATE(T)                                                       \
+  template class PackedTable<T>;                                                        \
+  template class FeatureSums<T>;                                                        \
+  template class PreparedBasis<T>;                                                      \
+  WIDEMARGIN_INSTANTIATE_ROWS(T, Matrix<const float>)                                   \
+  WIDEMARGIN_INSTANTIATE_ROWS(T, Matrix<const double>)                                  \
+  WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<float>)                                   \
+  WIDEMARGIN_INSTANTIATE_ROWS(T, SparseMatrix<double>)                                  \
+  template FeatureSums<T>::FeatureSums(Term, Matrix<const double>, std::vector<double>, \
+                                       const VectorCode<T>&, std::vector<double>);      \
+  template PreparedBasis<T>::PreparedBasis(const AnyKernel&, Matrix<const float>,       \
+                                           const VectorCode<T>&);                       \
+  template PreparedBasis<T>::PreparedBasis(const AnyKernel&, Matrix<const double>,      \
                                            const VectorCode<T>&);
 WIDEMARGIN_INSTANTIATE(float)
 WIDEMARGIN_INSTANTIATE(double)

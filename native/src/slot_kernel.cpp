@@ -155,13 +155,7 @@ void DenseSlots::add_up(const float* left, std::size_t count, const float* table
   std::visit(
       [&](const auto& kernel) {
         using Kernel = std::decay_t<decltype(kernel)>;
-        if constexpr (!Kernel::sums_products) {
-          code_->absolute_differences(sums);
-        } else if constexpr (Kernel::is_distance) {
-          code_->squared_differences(sums);
-        } else {
-          code_->products(sums);
-        }
+        add_up_terms(Kernel::term, sums, *code_);
         kernel.finish(out, count * columns, *code_);
       },
       kernel_);

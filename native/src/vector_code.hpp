@@ -43,6 +43,10 @@ template <class V>
 inline V absolute(V value) {
   return value < 0 ? -value : value;
 }
+template <class V>
+inline V positive_or_one(V value) {
+  return value > 0 ? value : V{} + 1;
+}
 #else
 // A register in plain C++, for compilers without vector types.
 template <class T, std::size_t Lanes>
@@ -63,6 +67,9 @@ struct Register {
   }
   friend Register operator*(const Register& a, const Register& b) {
     return each([&](std::size_t l) { return a.lane[l] * b.lane[l]; });
+  }
+  friend Register operator/(const Register& a, const Register& b) {
+    return each([&](std::size_t l) { return a.lane[l] / b.lane[l]; });
   }
   friend Register operator+(const Register& a, T b) {
     return each([&](std::size_t l) { return a.lane[l] + b; });
@@ -85,6 +92,11 @@ inline void store(T* to, const Register<T, Lanes>& value) {
 template <class V>
 inline V absolute(V value) {
   for (auto& each : value.lane) each = each < 0 ? -each : each;
+  return value;
+}
+template <class V>
+inline V positive_or_one(V value) {
+  for (auto& each : value.lane) each = each > 0 ? each : 1;
   return value;
 }
 #endif
@@ -113,6 +125,16 @@ struct AbsoluteDifference {
   template <class V, class T>
   static V add(V sum, T left, V right) {
     return sum + absolute(right - left);
+  }
+};
+// Halves are added up, and the quotient, which is 2 at the most, is taken before the product: so
+// nothing overflows that the result does not.
+struct ChiSquare {
+  template <class V, class T>
+  static V add(V sum, T left, V right) {
+    const V difference = right - left;
+    const V mean = right * T(0.5) + left * T(0.5);
+    return sum + difference * (difference / positive_or_one(mean));
   }
 };
 
@@ -407,6 +429,7 @@ constexpr VectorCode<T> all_code() {
           add_up<Product, T>,
           add_up<SquaredDifference, T>,
           add_up<AbsoluteDifference, T>,
+          add_up<ChiSquare, T>,
           sparse_products<T>,
           place<float, T, T>,
           place<double, T, double>,

@@ -391,7 +391,8 @@ TEST("sparse rows are as dense ones, and every kernel of the library has slots")
   std::vector<std::int64_t> starts = {0};
   for (std::size_t i = 0; i < 40; ++i) {
     for (std::size_t f = 0; f < 6; ++f) {
-      if ((i + f) % 3 == 0) problem.X(i, f) = 0;
+      // Numbers that every kernel takes.
+      problem.X(i, f) = (i + f) % 3 == 0 ? 0.0 : std::fabs(problem.X(i, f));
       if (problem.X(i, f) == 0) continue;
       values.push_back(problem.X(i, f));
       indices.push_back(static_cast<std::int32_t>(f));
@@ -400,9 +401,10 @@ TEST("sparse rows are as dense ones, and every kernel of the library has slots")
   }
   const SparseMatrix<double> sparse{values.data(), indices.data(), starts.data(), 40, 6};
   const std::vector<double> origin(6, 0.0);
-  for (const AnyKernel& kernel : {AnyKernel(LinearKernel{}), AnyKernel(PolynomialKernel{0.5, 1, 2}),
-                                  AnyKernel(SigmoidKernel{0.3, -0.5}), AnyKernel(RbfKernel{0.3}),
-                                  AnyKernel(LaplacianKernel{0.2})}) {
+  for (const AnyKernel& kernel :
+       {AnyKernel(LinearKernel{}), AnyKernel(PolynomialKernel{0.5, 1, 2}),
+        AnyKernel(SigmoidKernel{0.3, -0.5}), AnyKernel(RbfKernel{0.3}),
+        AnyKernel(LaplacianKernel{0.2}), AnyKernel(ChiSquareKernel{0.4})}) {
     DenseSlots one(kernel, origin), other(kernel, origin);
     one.use_batch(AnyRows(static_cast<const Padded<double>&>(problem.X).view()));
     other.use_batch(AnyRows(sparse));

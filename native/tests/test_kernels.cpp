@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,7 +18,7 @@ namespace widemargin::tests {
 namespace {
 
 struct PairSums {
-  double product = 0.0, squared = 0.0, absolute = 0.0;
+  double product = 0.0, squared = 0.0, absolute = 0.0, chi_square = 0.0;
 };
 
 template <class In>
@@ -28,6 +29,7 @@ PairSums pair_sums(const Padded<In>& rows, std::size_t i, const Padded<In>& basi
     sums.product += x * b;
     sums.squared += (x - b) * (x - b);
     sums.absolute += std::fabs(x - b);
+    if (x + b > 0) sums.chi_square += (x - b) * (x - b) / (x + b);
   }
   return sums;
 }
@@ -36,11 +38,12 @@ PairSums pair_sums(const Padded<In>& rows, std::size_t i, const Padded<In>& basi
 // has no formula of its own below is held to here. Tests in Python hold each to its formula.
 template <class Kernel>
 double finished_value(const Kernel& kernel, const PairSums& sums) {
-  const double factor = Kernel::sums_products ? kernel.scale() * kernel.scale() : kernel.scale();
-  const double sum = !Kernel::is_distance    ? sums.product
-                     : Kernel::sums_products ? sums.squared
-                                             : sums.absolute;
-  double value = factor * sum;
+  const double scale = kernel.scale();
+  double value = 0.0;
+  if (Kernel::term == Term::product) value = scale * scale * sums.product;
+  if (Kernel::term == Term::squared_difference) value = scale * scale * sums.squared;
+  if (Kernel::term == Term::absolute_difference) value = scale * sums.absolute;
+  if (Kernel::term == Term::chi_square) value = 2 * scale * sums.chi_square;
   kernel.finish(&value, 1, vector_code<double>());
   return value;
 }
@@ -61,6 +64,19 @@ double naive_value(const RbfKernel& kernel, const PairSums& sums) {
 }
 double naive_value(const LaplacianKernel& kernel, const PairSums& sums) {
   return std::exp(-kernel.gamma * sums.absolute);
+}
+double naive_value(const ChiSquareKernel& kernel, const PairSums& sums) {
+  return std::exp(-kernel.gamma * sums.chi_square);
+}
+
+// The rows, or their sizes where the kernel takes nothing negative.
+template <class Kernel, class In>
+Padded<In> suited(Padded<In> rows) {
+  if (takes_negative(Kernel::term)) return rows;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    for (std::size_t f = 0; f < rows.columns(); ++f) rows(i, f) = std::fabs(rows(i, f));
+  }
+  return rows;
 }
 
 // `tolerance` is relative for values above 1, absolute below.
@@ -173,11 +189,12 @@ TEST("kernel blocks, dense and sparse, agree with each other and with plain loop
     const double tolerance = kTolerance * epsilon<T>();
     for (const Shape& shape : kShapes) {
       Random random(shape.rows + shape.features);
-      Padded<In> rows(shape.rows, shape.features, 2, random, -1.5, 1.5);
-      Padded<In> basis(shape.basis, shape.features, 5, random, -1.5, 1.5);
+      Padded<In> any_rows(shape.rows, shape.features, 2, random, -1.5, 1.5);
+      Padded<In> any_basis(shape.basis, shape.features, 5, random, -1.5, 1.5);
       for (const bool zeros : {false, true}) {
-        if (zeros) make_sparse(rows, random), make_sparse(basis, random);
-        for_each_kernel([&](const auto& kernel) {
+        if (zeros) make_sparse(any_rows, random), make_sparse(any_basis, random);
+        for_each_kernel([&]<class Kernel>(const Kernel& kernel) {
+          const Padded<In> rows = suited<Kernel>(any_rows), basis = suited<Kernel>(any_basis);
           const Case where(name_of(kernel) + (zeros ? ", zeros, " : ", no zeros, ") +
                            describe(shape));
           const Padded<T> dense = dense_block<T>(kernel, rows, basis);
@@ -200,9 +217,10 @@ TEST("kernel blocks, dense and sparse, agree with each other and with plain loop
 
 TEST("what a kernel makes of a plain sum is its formula") {
   Random random(4);
-  const Padded<double> rows(20, 5, 1, random, -1.5, 1.5);
-  for_each_kernel([&](const auto& kernel) {
+  const Padded<double> any_rows(20, 5, 1, random, -1.5, 1.5);
+  for_each_kernel([&]<class Kernel>(const Kernel& kernel) {
     const Case where(name_of(kernel));
+    const Padded<double> rows = suited<Kernel>(any_rows);
     for (std::size_t i = 0; i < rows.rows(); ++i) {
       const PairSums sums = pair_sums(rows, i, rows, 0);
       const double expected = naive_value(kernel, sums);
@@ -216,10 +234,12 @@ TEST("kernel blocks are the same to the bit for 1, 2 and 5 threads") {
   for_each_precision([](auto result, auto data) {
     using T = decltype(result);
     Random random(5);
-    Padded<decltype(data)> rows(2000, 7, 1, random, -1, 1), basis(11, 7, 0, random, -1, 1);
-    make_sparse(rows, random);
-    for_each_kernel([&](const auto& kernel) {
+    using In = decltype(data);
+    Padded<In> any_rows(2000, 7, 1, random, -1, 1), any_basis(11, 7, 0, random, -1, 1);
+    make_sparse(any_rows, random);
+    for_each_kernel([&]<class Kernel>(const Kernel& kernel) {
       const Case where(name_of(kernel));
+      const Padded<In> rows = suited<Kernel>(any_rows), basis = suited<Kernel>(any_basis);
       const auto dense = dense_block<T>(kernel, rows, basis).entries();
       const auto sparse = sparse_block<T>(kernel, rows, basis).entries();
       for (const int n_threads : {2, 5}) {
@@ -234,7 +254,7 @@ TEST("kernel blocks are the same to the bit for 1, 2 and 5 threads") {
 template <class Function>
 void for_each_distance_kernel(double gamma, const Function& function) {
   Kernels::for_each([&]<class Kernel>() {
-    if constexpr (Kernel::is_distance) {
+    if constexpr (is_distance(Kernel::term)) {
       Kernel kernel = examples<Kernel>().front();
       kernel.gamma = gamma;
       const Case where(name_of(kernel));
@@ -245,8 +265,9 @@ void for_each_distance_kernel(double gamma, const Function& function) {
 
 TEST("a kernel of distances is 1 between a row and itself, and never above") {
   Random random(6);
-  const Padded<float> rows(300, 9, 1, random, -3, 3);
-  for_each_distance_kernel(0.3, [&](const auto& kernel) {
+  const Padded<float> any_rows(300, 9, 1, random, -3, 3);
+  for_each_distance_kernel(0.3, [&]<class Kernel>(const Kernel& kernel) {
+    const Padded<float> rows = suited<Kernel>(any_rows);
     for (const Padded<float>& block :
          {dense_block<float>(kernel, rows, rows), sparse_block<float>(kernel, rows, rows)}) {
       for (std::size_t i = 0; i < rows.rows(); ++i) {
@@ -258,8 +279,9 @@ TEST("a kernel of distances is 1 between a row and itself, and never above") {
 }
 
 template <class T, class In, class Kernel>
-void check_both(const Kernel& kernel, const Padded<In>& rows, const Padded<In>& basis,
+void check_both(const Kernel& kernel, const Padded<In>& any_rows, const Padded<In>& any_basis,
                 double tolerance) {
+  const Padded<In> rows = suited<Kernel>(any_rows), basis = suited<Kernel>(any_basis);
   check_values(kernel, rows, basis, dense_block<T>(kernel, rows, basis), tolerance);
   check_values(kernel, rows, basis, sparse_block<T>(kernel, rows, basis), tolerance);
 }
@@ -308,6 +330,7 @@ TEST("gamma 1e24 with features of 1e-12, and the like, neither over- nor underfl
       const Padded<In> rows(50, 3, 1, random, -size, size), basis(6, 3, 0, random, -size, size);
       check_both<T>(RbfKernel{1 / (size * size)}, rows, basis, kTolerance * epsilon<T>());
       check_both<T>(LaplacianKernel{1 / size}, rows, basis, kTolerance * epsilon<T>());
+      check_both<T>(ChiSquareKernel{1 / size}, rows, basis, kTolerance * epsilon<T>());
       check_both<T>(PolynomialKernel{1 / (size * size), 1.0, 2}, rows, basis,
                     20 * kTolerance * epsilon<T>());
       check_both<T>(SigmoidKernel{1 / (size * size), -0.5}, rows, basis, kTolerance * epsilon<T>());
@@ -319,6 +342,32 @@ TEST("rows too far apart for their squares to be numbers have an rbf of 0, and o
   Random random(10);
   const Padded<float> rows(20, 2, 0, random, -1e25, 1e25);
   check_both<float>(RbfKernel{1.0}, rows, rows, 0.0);
+}
+
+TEST("chi squares of equal rows are 0 to the bit, of rows without a common entry their sums") {
+  for_each_precision([](auto result, auto data) {
+    using T = decltype(result);
+    using In = decltype(data);
+    Random random(11);
+    const Padded<In> rows(20, 40, 1, random, 0, 1e3);
+    const Padded<T> same = dense_block<T>(ChiSquareKernel{0.7}, rows, rows);
+    for (std::size_t i = 0; i < rows.rows(); ++i) CHECK(same(i, i) == 1);
+    Padded<In> left(1, 4, 0), right(1, 4, 0);
+    for (std::size_t f = 0; f < 4; ++f) left(0, f) = f < 2 ? 1 : 0, right(0, f) = f == 3 ? 2 : 0;
+    check_both<T>(ChiSquareKernel{0.25}, left, right, 4 * epsilon<T>());
+    CHECK_NEAR(dense_block<T>(ChiSquareKernel{0.25}, left, right)(0, 0), std::exp(-1.0),
+               4 * epsilon<T>());
+  });
+}
+
+TEST("entries near the largest that there are have a chi-square value of 0, and of 1 if equal") {
+  const float most = std::numeric_limits<float>::max();
+  Padded<float> rows(3, 2, 1);
+  for (std::size_t f = 0; f < 2; ++f) rows(0, f) = most, rows(1, f) = most / 3, rows(2, f) = 0;
+  const Padded<float> values = dense_block<float>(ChiSquareKernel{2.0}, rows, rows);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) CHECK(values(i, j) == (i == j ? 1.0 : 0.0));
+  }
 }
 
 }  // namespace

@@ -146,12 +146,13 @@ double kernel_value(const AnyKernel& kernel, const Table& rows, std::size_t i, c
     }
     return std::exp(-each->widths[j] * squared);
   }
-  double product = 0.0, squared = 0.0, absolute = 0.0;
+  double product = 0.0, squared = 0.0, absolute = 0.0, chi_square = 0.0;
   for (std::size_t f = 0; f < rows.columns; ++f) {
     const double x = rows(i, f), b = basis(j, f);
     product += x * b;
     squared += (x - b) * (x - b);
     absolute += std::fabs(x - b);
+    if (x + b > 0) chi_square += (x - b) * (x - b) / (x + b);
   }
   if (const auto* each = std::get_if<PolynomialKernel>(&kernel)) {
     return std::pow(each->gamma * product + each->coef0, each->degree);
@@ -162,6 +163,9 @@ double kernel_value(const AnyKernel& kernel, const Table& rows, std::size_t i, c
   if (const auto* each = std::get_if<RbfKernel>(&kernel)) return std::exp(-each->gamma * squared);
   if (const auto* each = std::get_if<LaplacianKernel>(&kernel)) {
     return std::exp(-each->gamma * absolute);
+  }
+  if (const auto* each = std::get_if<ChiSquareKernel>(&kernel)) {
+    return std::exp(-each->gamma * chi_square);
   }
   return product;
 }
@@ -419,6 +423,64 @@ TEST("scores agree with plain loops, for rows of few entries and of none") {
   }
 }
 
+Model chi_square_model(const Table& basis, std::size_t outputs, Random& random) {
+  const double gamma = 1.0 / static_cast<double>(std::max<std::size_t>(basis.columns, 1));
+  return random_model("chi-square", ChiSquareKernel{gamma}, basis, outputs, random);
+}
+
+TEST("scores of the chi-square kernel agree with plain loops, for rows with and without zeros") {
+  for (const Shape& shape : all_shapes()) {
+    for (const bool zeros : {false, true}) {
+      const Case where(describe(shape) + (zeros ? ", zeros" : ""));
+      Random random(shape.rows + 100 * shape.vectors + shape.features);
+      Table rows = random_table(shape.rows, shape.features, random, 0, 3);
+      Table basis = random_table(shape.vectors, shape.features, random, 0, 3);
+      if (zeros) make_sparse(rows, false, random), make_sparse(basis, true, random);
+      const Model model = chi_square_model(basis, shape.outputs, random);
+      check_model(model, rows);
+      check_model(with_linear_part(model, random), rows);
+    }
+  }
+}
+
+TEST("chi-square scores of a row alone are those of a batch, by 1 and 2 threads") {
+  Random random(33);
+  Table rows = random_table(1061, 37, random, 0, 3);
+  make_sparse(rows, false, random);
+  const Model model = chi_square_model(random_table(11, 37, random, 0, 3), 2, random);
+  for (const AnyMachine& predictor : machines_of(model)) {
+    for (const Form& form : forms_of(rows)) {
+      const Case where(predictor.name + ", " + form.name);
+      const Answer all = ask(predictor, form.all(rows.rows));
+      CHECK(same_bits(ask(predictor, form.all(rows.rows), 2).scores, all.scores));
+      Answer parts;
+      for (std::size_t i = 0; i < rows.rows; ++i) {
+        const Answer part = ask(predictor, form.view(i, 1));
+        parts.scores.insert(parts.scores.end(), part.scores.begin(), part.scores.end());
+      }
+      CHECK(same_bits(parts.scores, all.scores));
+    }
+  }
+}
+
+TEST("a row with a negative entry is a bad row of the chi-square kernel, if that is looked for") {
+  Random random(34);
+  const Model model = chi_square_model(random_table(9, 5, random, 0, 3), 3, random);
+  for (const double negative : {-1e-3, -1.0, -1e30}) {
+    Table rows = random_table(40, 5, random, 0, 3);
+    rows(33, 4) = rows(35, 0) = negative;
+    for (const AnyMachine& predictor : machines_of(model)) {
+      for (const Form& form : forms_of(rows)) {
+        const Case where(predictor.name + ", " + form.name + ", " + std::to_string(negative));
+        CHECK(ask(predictor, form.all(40)).bad == 33);
+        const Answer unchecked = ask(predictor, form.all(40), 1, false);
+        CHECK(unchecked.bad == -1);
+        for (const double score : unchecked.scores) CHECK(std::isfinite(score));
+      }
+    }
+  }
+}
+
 // A width for each vector, and no metric, weights of the features, or a map of them.
 TEST("scores of adaptive kernels agree with plain loops") {
   for (const Shape& shape : all_shapes()) {
@@ -567,12 +629,14 @@ TEST("room is taken only for rows that come to be dense") {
     for (std::size_t i = 0; i < table->rows; ++i) (*table)(i, random.below(features)) = 0.5;
   }
   const Form sparse = sparse_form<double>(rows), dense = dense_form<double>(rows);
-  const AnyKernel kernels[] = {RbfKernel{1.0}, LinearKernel{}, LaplacianKernel{1.0}};
+  const AnyKernel kernels[] = {RbfKernel{1.0}, LinearKernel{}, LaplacianKernel{1.0},
+                               ChiSquareKernel{1.0}};
   for (const AnyKernel& kernel : kernels) {
     const PreparedBasis<double> prepared(
         kernel, contiguous<const double>(basis.values.data(), basis.rows, features),
         vector_code<double>());
-    CHECK(prepared.by_entries() == !std::holds_alternative<LaplacianKernel>(kernel));
+    CHECK(prepared.by_entries() == (std::holds_alternative<RbfKernel>(kernel) ||
+                                    std::holds_alternative<LinearKernel>(kernel)));
     std::vector<double> values(count * prepared.columns());
     const auto room = [&](const AnyRows& view) {
       Scratch<double> scratch;

@@ -354,11 +354,25 @@ struct Problem {
         left[1 + r * stride + f] = static_cast<T>(random.uniform(-1, 1));
       }
     }
+    pack();
+  }
+
+  void pack() {
     for (std::size_t f = 0; f < inner; ++f) {
       for (std::size_t j = 0; j < columns; ++j) {
         packed[place_in(shape, inner, columns, f, j)] = right[f * columns + j];
       }
     }
+  }
+
+  // Of both operands, in which every third number comes to be zero.
+  void make_positive() {
+    const auto change = [](std::vector<T>& values) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = i % 3 == 0 ? 0 : std::fabs(values[i]);
+    };
+    change(left), change(right);
+    pack();
   }
 
   Sums<T> sums() {
@@ -395,6 +409,7 @@ struct Problem {
 double product(double x, double b) { return x * b; }
 double squared_difference(double x, double b) { return (x - b) * (x - b); }
 double absolute_difference(double x, double b) { return std::fabs(x - b); }
+double chi_square(double x, double b) { return x + b > 0 ? (x - b) * (x - b) / ((x + b) / 2) : 0; }
 
 template <class T>
 void check_sums(const VectorCode<T>& code) {
@@ -414,6 +429,9 @@ void check_sums(const VectorCode<T>& code) {
       problem.check(sums, absolute_difference);
       code.products(sums);
       problem.check(sums, product);
+      problem.make_positive();
+      code.chi_squares(sums);
+      problem.check(sums, chi_square);
       sums.column_start = problem.column_start.data();
       code.products(sums);
       problem.check(sums, product);

@@ -44,8 +44,8 @@ class CompiledPredictor:
     n_jobs : int, default=1
         Number of threads. -1 is all cores.
     check : bool, default=True
-        Whether NaN and infinity in rows are looked for, which are an error. Shapes and types
-        are checked in any case.
+        Whether NaN and infinity in rows are looked for, which are an error, as are negative entries
+        where the kernel is the chi-square one. Shapes and types are checked in any case.
     feature_names : array-like of str, default=None
         Names of the features that the machine was trained with. Data frames must have them, in
         their order, as in ``predict`` of the machine.
@@ -174,7 +174,7 @@ class CompiledPredictor:
             number = self._best_of_one(x, self._check, self._single)
             if number >= 0:
                 return self._labels[number]
-        # Not an array of floats that the native code takes as it is.
+        # Not an array of floats that the native code takes as it is, or one that is an error.
         row = np.asarray(x)
         if row.ndim != 1:
             raise ValueError(

@@ -19,6 +19,7 @@ from widemargin.kernels import (
     FEW_FEATURES,
     AdaptiveRBF,
     Kernel,
+    KernelSum,
     Linear,
     Precomputed,
     Rows,
@@ -58,6 +59,9 @@ class Model(ABC):
         """Number of scores of a row."""
         return len(self.intercept)
 
+    def check_rows(self, rows: Rows) -> None:  # noqa: B027  # most have scores for all
+        """Raise ValueError for rows of finite numbers that the model has no scores for."""
+
     def scores(
         self, rows: Rows, n_threads: int = 1, *, dtype: Any = None, check: bool = False
     ) -> Array:
@@ -71,7 +75,8 @@ class Model(ABC):
             Of the scores; None is that of the rows. Scores in single precision are computed so too
             where that loses few digits.
         check : bool, default=False
-            Whether rows with NaN or infinity are an error; else their scores mean nothing.
+            Whether rows with NaN or infinity are an error, or with anything else that the kernel
+            has no values for; else their scores mean nothing.
         """
         dtype = np.dtype(dtype or rows.dtype)
         out = np.empty((rows.shape[0], self.n_outputs), dtype=dtype)
@@ -98,6 +103,7 @@ class Model(ABC):
             part = out[start : start + block.shape[0]]
             bad = getattr(predictor, what)(as_native_rows(block), part, n_threads, check, *rest)
             if bad >= 0:
+                self.check_rows(block[bad : bad + 1])
                 raise _not_finite(start + bad, dtype)
 
     def _blocks(
@@ -212,6 +218,7 @@ class KernelExpansion(Model):
                     f"Basis vectors of {self.basis.shape[1]} features are not of {self.n_features}."
                 )
             object.__setattr__(self, "n_features", int(self.basis.shape[1]))
+        self.kernel.check_rows(self.basis)
         if self.linear is not None:
             self._check_linear_part(self.linear)
         _freeze(self)
@@ -232,6 +239,10 @@ class KernelExpansion(Model):
     def n_basis(self) -> int:
         """Number of basis vectors."""
         return int(self.coef.shape[0])
+
+    def check_rows(self, rows: Rows) -> None:
+        """Raise ValueError for rows of finite numbers that the kernel has no values for."""
+        self.kernel.check_rows(rows)
 
     def staged_scores(
         self, rows: Rows, stages: list[tuple[Array, Array]], n_threads: int = 1
@@ -285,6 +296,7 @@ class KernelExpansion(Model):
             some = _some_rows(rows, start, block)
             if check:
                 _check_finite(some, start, dtype)
+                self.check_rows(some)
             values = self._exact_block(some, dtype, n_threads)
             yield start, values if self.linear is None else _side_by_side(values, some), weigh
 
@@ -294,7 +306,7 @@ class KernelExpansion(Model):
         What a function returns for rows as they are is its own affair; values of a matrix are as
         exact as they were given.
         """
-        native = self.kernel.native() is not None
+        native = self.kernel.native() is not None or isinstance(self.kernel, KernelSum)
         wider = _DOUBLE if native else np.promote_types(rows.dtype, dtype)
         if not isinstance(self.kernel, Precomputed):
             rows = rows.astype(wider, copy=False)
@@ -363,7 +375,10 @@ class KernelExpansion(Model):
         most = max(4, min(_PROBED_VECTORS, _PROBED_ENTRIES // max(1, self.n_features)))
         lengths = getattr(self.kernel, "lengths", None)  # only kernels of distances have them
         steepest = getattr(self.kernel, "steepest", None)
-        return probes_of(_dense(self.basis[:most]), lengths, steepest)
+        probes = probes_of(_dense(self.basis[:most]), lengths, steepest)
+        if self.kernel.positive_only:
+            np.maximum(probes.rows, 0.0, out=probes.rows)
+        return probes
 
 
 def _some_rows(rows: Rows, start: int, count: int) -> Rows:

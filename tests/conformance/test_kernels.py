@@ -21,8 +21,10 @@ from widemargin.kernels import (
     NAMED_KERNELS,
     RBF,
     AdaptiveRBF,
+    ChiSquare,
     CustomKernel,
     Kernel,
+    KernelSum,
     Laplacian,
     Linear,
     Polynomial,
@@ -43,23 +45,35 @@ CUSTOM = {
     "callable": CustomKernel(lambda X, Y: np.asarray((X @ Y.T + 1.0) ** 2)),
     "gaussian process": CustomKernel(Matern(nu=1.5)),
 }
-every_named = pytest.mark.parametrize("kernel", NAMED.values(), ids=list(NAMED))
+SUMS = {
+    "sum": KernelSum([(RBF(0.3), slice(0, 4)), (Polynomial(0.2, 2, 1.0), [6, 1, 5], 2.0)]),
+    "sum of chi squares": KernelSum([(ChiSquare(0.4), [0, 2, 3]), (ChiSquare(0.2), slice(2, 6))]),
+}
+OF_LIBRARY = NAMED | SUMS
+every_named = pytest.mark.parametrize("kernel", OF_LIBRARY.values(), ids=list(OF_LIBRARY))
 every_function = pytest.mark.parametrize(
-    "kernel", [*NAMED.values(), *CUSTOM.values()], ids=[*NAMED, *CUSTOM]
+    "kernel", [*OF_LIBRARY.values(), *CUSTOM.values()], ids=[*OF_LIBRARY, *CUSTOM]
 )
 both_forms = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
+def suited(request, rows):
+    """Return rows that the kernel of a test takes, if it has one."""
+    parameters = getattr(request.node, "callspec", None)
+    kernel = None if parameters is None else parameters.params.get("kernel")
+    return rows if kernel is None else reference.suited(kernel, rows)
+
+
 @pytest.fixture
-def rows(rng):
+def rows(rng, request):
     """30 rows of 7 features, about half of them zero."""
-    return rng.randn(30, 7) * (rng.rand(30, 7) < 0.5)
+    return suited(request, rng.randn(30, 7) * (rng.rand(30, 7) < 0.5))
 
 
 @pytest.fixture
-def basis(rng):
-    return rng.randn(9, 7) * (rng.rand(9, 7) < 0.5)
+def basis(rng, request):
+    return suited(request, rng.randn(9, 7) * (rng.rand(9, 7) < 0.5))
 
 
 def test_names_and_native_kernels_are_those_of_the_registry():
@@ -101,7 +115,7 @@ def test_values_are_those_of_the_formula_and_of_scikit_learn(kernel, form, rows,
 
 
 def test_scikit_learn_has_most_of_the_kernels():
-    assert {"rbf", "laplacian", "poly", "sigmoid", "linear"} <= {
+    assert {"rbf", "laplacian", "chi2", "poly", "sigmoid", "linear"} <= {
         *pairwise.PAIRWISE_KERNEL_FUNCTIONS
     } & {*KERNEL_NAMES}
 
@@ -121,7 +135,10 @@ def test_symmetric_and_positive_semi_definite(kernel, rows):
     [
         (RBF(0.3), True),
         (Laplacian(0.3), True),
+        (ChiSquare(0.3), True),
         (Linear(), True),
+        (KernelSum([(RBF(0.3), [0]), (Linear(), [1])]), True),
+        (KernelSum([(RBF(0.3), [0]), (Sigmoid(0.3), [1])]), False),
         (Polynomial(0.3, 3, 0.0), True),
         (Polynomial(0.3, 3, 1.0), True),
         (Polynomial(0.3, 2, -1.0), False),
@@ -144,7 +161,7 @@ def test_magnitude_bounds_the_values(kernel, rows):
     magnitude = kernel.magnitude(rows)
     assert magnitude.dtype == np.float64
     assert (magnitude >= np.abs(kernel.diagonal(rows)) * (1 - 1e-12)).all()
-    if kernel.native() is not None:  # those of callables are as large as the diagonal says
+    if kernel not in CUSTOM.values():  # those of callables are as large as the diagonal says
         bound = np.sqrt(np.outer(magnitude, magnitude))
         assert (np.abs(kernel.block(rows, rows)) <= bound * (1 + 1e-12) + 1e-12).all()
 
@@ -212,12 +229,12 @@ def test_a_common_offset_of_the_rows_costs_no_digits(name, form, dtype, rng):
     assert_allclose(kernel.block(form(moved), form(moved)), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", [RBF(100.0), Laplacian(281.42)], ids=["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", [RBF(100.0), Laplacian(281.42), ChiSquare(281.42)])
 @both_forms
 @both_dtypes
 def test_a_row_is_not_away_from_itself(kernel, form, dtype, rng):
     # Rounded in two ways, coordinates of one row would differ, and narrow kernels would show it.
-    X = form((3 * rng.randn(20, 69)).astype(dtype))
+    X = form(reference.suited(kernel, 3 * rng.randn(20, 69)).astype(dtype))
     assert_array_equal(np.diagonal(kernel.block(X, X)), 1.0)
 
 
@@ -249,7 +266,7 @@ def test_one_far_row_costs_the_others_no_digits(name, form, dtype, rng):
 @both_dtypes
 @pytest.mark.parametrize("n_basis", [1, 37])
 def test_threads_change_no_bit(kernel, form, dtype, n_basis, rng):
-    rows = form(rng.randn(1500, 6).astype(dtype))
+    rows = form(reference.suited(kernel, rng.randn(1500, 7)).astype(dtype))
     alone = kernel.block(rows, rows[:n_basis], 1)
     assert_array_equal(kernel.block(rows, rows[:n_basis], 2), alone)
     assert_array_equal(kernel.block(rows, rows[:n_basis], 3), alone)
@@ -313,7 +330,7 @@ def test_gamma_scale_is_scikit_learns(form, scale, rows):
 
 
 @both_forms
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid"])
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "chi2", "poly", "sigmoid"])
 def test_gamma_auto_is_one_over_the_number_of_features(name, form, rows):
     assert as_kernel(name, form(100 * rows), gamma="auto").gamma == 1 / 7
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from contract import ESTIMATORS, unfitted
+from reference.kernels import chisquare, suited
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
@@ -18,7 +19,17 @@ from widemargin import CompiledPredictor, LearnedBasis, SparseKernelClassifier
 from widemargin.export import to_c
 from widemargin.export._c._layout import lay_out
 from widemargin.export._c._text import Table, class_table
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from widemargin.kernels import (
+    RBF,
+    AdaptiveRBF,
+    ChiSquare,
+    KernelSum,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
@@ -50,6 +61,7 @@ KERNELS = {
     "mapped": adaptive("map"),
     "mapped_wide": adaptive("wide_map"),
     "laplacian": Laplacian(0.2),
+    "chi2": ChiSquare(0.3),
     "poly": Polynomial(0.2, degree=5, coef0=0.5),
     "sigmoid": Sigmoid(0.3, coef0=-0.5),
     "poly1": Polynomial(0.5, degree=1),
@@ -111,7 +123,7 @@ def expansion(
     if isinstance(kernel, Precomputed):
         basis = rng.permutation(40)[:n_basis].astype(np.intp)
         return KernelExpansion(kernel, basis, coef, intercept, n_features=40)
-    basis = rng.randn(n_basis, n_features)
+    basis = suited(kernel, rng.randn(n_basis, n_features))
     if sparse:
         basis = sp.csr_matrix(basis * (rng.rand(*basis.shape) < 0.15))
     linear = rng.randn(n_features, n_outputs) if linear_part else None
@@ -121,6 +133,8 @@ def expansion(
 def rows_for(model, n_rows=1000, seed=1):
     """Return rows that both precisions hold exactly."""
     rows = np.random.RandomState(seed).randn(n_rows, model.n_features)
+    if isinstance(model, KernelExpansion):
+        rows = suited(model.kernel, rows)
     return rows.astype(np.float32).astype(np.float64)
 
 
@@ -248,6 +262,42 @@ def test_learned_kernels_keep_to_their_formula(tmp_path, dtype, offset):
         expected = naive_scores(model, rows)
         got = call(library, f"{name}_scores", rows, 3, dtype)
         assert np.abs(got - expected).max() <= tolerance(dtype) * np.abs(expected).max()
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e5, 1e30])
+@pytest.mark.parametrize("quantize", [None, "int16"])
+def test_chi_squares_of_counts_of_any_size(tmp_path, dtype, size, quantize):
+    rng = np.random.RandomState(0)
+    cases = {}
+    for name, share in (("dense", 0.6), ("sparse", 0.15)):
+        drawn = rng.rand(30, 9) * (rng.rand(30, 9) < share)
+        basis = (size * drawn).astype(np.float32).astype(np.float64)
+        model = KernelExpansion(ChiSquare(0.7 / size), basis[:12], rng.randn(12, 3), np.zeros(3))
+        export = to_c(model, tmp_path / f"{name}.c", dtype=dtype, quantize=quantize)
+        assert (f"{name}_starts[" in export.path.read_text(encoding="ascii")) == (name == "sparse")
+        cases[name] = (model, basis)
+    library = build(tmp_path, [tmp_path / f"{name}.c" for name in cases])
+    for name, (model, rows) in cases.items():
+        kept = lay_out(model, dtype, quantize, None).model
+        expected = chisquare(rows, kept.basis, kept.kernel.gamma) @ kept.coef
+        found = call(library, f"{name}_scores", rows, 3, dtype)
+        assert np.abs(found - expected).max() <= tolerance(dtype) * np.abs(expected).max()
+        # Of negative entries nothing is promised but that the scores are numbers.
+        assert np.isfinite(call(library, f"{name}_scores", -rows, 3, dtype)).all()
+
+
+def test_a_sum_of_kernels_is_refused_with_a_way_out(tmp_path):
+    kernel = KernelSum([(RBF(0.1), slice(0, 3)), (RBF(0.2), [5, 6])])
+    with pytest.raises(TypeError, match=r"A sum of kernels has no C form.*to_onnx"):
+        to_c(expansion(kernel, 3), tmp_path / "sum.c")
+
+
+def test_rows_to_measure_on_must_suit_the_kernel(tmp_path):
+    model = expansion(ChiSquare(0.3), 3)
+    with pytest.raises(ValueError, match="takes no negative entries"):
+        to_c(model, tmp_path / "chi2.c", X=-rows_for(model))
 
 
 def kernels_of_distance(gamma, n_basis, n_features):
@@ -514,6 +564,7 @@ def test_cpp_takes_the_same_files(tmp_path, quantize):
         ("rbf", "multiclass"),
         ("poly", "binary"),
         ("laplacian", "multilabel"),
+        ("chi2", "multilabel"),
         ("sigmoid", "binary"),
         ("weighted", "multiclass"),
         ("mapped", "multiclass"),
@@ -584,7 +635,7 @@ def test_the_hyperbolic_tangent(tmp_path, dtype, alone):
 def test_sanitizers_find_nothing(tmp_path, level):
     sources, calls, declarations = [], [], []
     for kernel, sparse, quantize in itertools.product(
-        ("rbf", "laplacian", "poly", "sigmoid", "linear", *DENSE_ONLY),
+        ("rbf", "laplacian", "chi2", "poly", "sigmoid", "linear", *DENSE_ONLY),
         (False, True),
         (None, "int16"),
     ):

@@ -19,7 +19,9 @@ from widemargin.export import to_onnx
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
+    ChiSquare,
     CustomKernel,
+    KernelSum,
     Laplacian,
     Linear,
     Polynomial,
@@ -35,13 +37,14 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
-KERNELS = ["rbf", "laplacian", "poly", "sigmoid", "linear"]
+KERNELS = ["rbf", "laplacian", "chi2", "poly", "sigmoid", "linear"]
 
 
-def data(n_classes=3, n_features=6, seed=0):
+def data(n_classes=3, n_features=6, seed=0, kernel="rbf"):
     X, y = make_classification(
         160, n_features, n_informative=5, n_redundant=0, n_classes=n_classes, random_state=seed
     )
+    X = np.maximum(X + 1, 0) if kernel == "chi2" else X
     return X.astype(np.float32).astype(np.float64), y
 
 
@@ -89,7 +92,7 @@ def assert_agrees(machine, X, dtype="float32", **options):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_agrees_with_python(kernel, n_classes, dtype, labels):
-    X, y = data(n_classes)
+    X, y = data(n_classes, kernel=kernel)
     y = np.array(["pear", "äpfel", "quince"])[y] if labels == "strings" else 3 * y - 1
     machine = SparseKernelClassifier(12, kernel=kernel, random_state=0).fit(X, y)
     _, outputs = assert_agrees(machine, X, dtype)
@@ -211,7 +214,7 @@ def test_probabilities_of_scores_that_are_all_low(dtype):
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_far_and_large_data(kernel, offset, scale):
-    X, y = data()
+    X, y = data(kernel=kernel)
     X = (scale * X + offset).astype(np.float32).astype(np.float64)
     machine = SparseKernelClassifier(20, kernel=kernel, C=100, random_state=0).fit(X, y)
     assert_agrees(machine, X)
@@ -271,6 +274,43 @@ def test_coefficients_that_cancel(kernel):
     assert largest_error(found, model.scores(rows.astype(np.float64))) < 1e-5
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_chi_squares_of_counts_of_any_size(size, dtype):
+    rng = np.random.default_rng(0)
+    rows = size * rng.random((40, 5)) * (rng.random((40, 5)) < 0.6)
+    rows = rows.astype(np.float32).astype(np.float64)
+    model = KernelExpansion(ChiSquare(0.7 / size), rows[:15], rng.normal(size=(15, 3)), np.zeros(3))
+    found = run(to_onnx(model, dtype=dtype), rows.astype(dtype))["scores"]
+    assert largest_error(found, model.scores(rows)) < TOLERANCE[dtype]
+    # Of negative entries nothing is promised but that the scores are numbers.
+    assert np.isfinite(run(to_onnx(model, dtype=dtype), -rows.astype(dtype))["scores"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sums_of_kernels(n_classes, dtype):
+    X, y = data(n_classes, kernel="chi2")
+    parts = [
+        ("chi2", slice(0, 3)),
+        (RBF(0.2), [5, 0], 0.5),
+        (Polynomial(0.1, 2, 1.0), [3, 4], 0.2),
+        ("laplacian", [1, 3]),
+        (Linear(), [2], 0.1),
+    ]
+    kernel = KernelSum(parts)
+    machine = SparseKernelClassifier(15, kernel=kernel, random_state=0).fit(X, y)
+    assert_agrees(machine, X, dtype)
+
+
+def test_a_function_in_a_sum_of_kernels_is_refused():
+    X, _ = data()
+    kernel = KernelSum([(RBF(0.2), [0]), (CustomKernel(np.dot), [1])])
+    model = KernelExpansion(kernel, X[:5], np.ones((5, 2)), np.zeros(2))
+    with pytest.raises(TypeError, match="is a Python function"):
+        to_onnx(model)
+
+
 @pytest.mark.parametrize("degree", [1, 2, 3, 4, 7])
 def test_powers_of_negative_products(degree):
     rng = np.random.default_rng(0)
@@ -285,7 +325,7 @@ def test_powers_of_negative_products(degree):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_batches_of_none_and_one(kernel, n_classes):
-    X, y = data(n_classes)
+    X, y = data(n_classes, kernel=kernel)
     machine = SparseKernelClassifier(5, C=1.0, kernel=kernel, loss="logistic").fit(X, y)
     assert_agrees(machine, X[:1])
     proto = to_onnx(machine)
@@ -395,6 +435,8 @@ def test_bare_models_have_scores_alone(dtype):
     [
         RBF(1.0),
         Laplacian(1.0),
+        ChiSquare(1.0),
+        KernelSum([(RBF(1.0), [0]), (Linear(), [1, 2])]),
         Polynomial(1.0),
         Sigmoid(1.0, 1.0),
         Linear(),
@@ -424,10 +466,10 @@ def test_one_class():
     assert outputs["probabilities"].tolist() == [[1.0], [1.0]]
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "chi2"])
 @pytest.mark.parametrize("opset", [13, 17, 18, 21])
 def test_opsets(opset, kernel):
-    X, y = data()
+    X, y = data(kernel=kernel)
     machine = SparseKernelClassifier(5, kernel=kernel, loss="logistic", basis="per_class").fit(X, y)
     proto, _ = assert_agrees(machine, X, opset=opset)
     assert [(entry.domain, entry.version) for entry in proto.opset_import] == [("", opset)]

@@ -122,7 +122,7 @@ class Case:
             size = np.abs(dense(self.machine.basis_)).max(axis=0, initial=0.0)
             far = self.rng("queries").uniform(-3.0, 3.0, (4, rows.shape[1])) * size
             far = rows[:4] + far[: len(rows[:4])]
-            rows = np.vstack([rows, (rows[1:] / 2 + rows[:-1] / 2), far])
+            rows = self.problem.suited(np.vstack([rows, (rows[1:] / 2 + rows[:-1] / 2), far]))
         with np.errstate(all="ignore"):
             return rows.astype(np.float32).astype(np.float64)
 

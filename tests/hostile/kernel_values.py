@@ -8,6 +8,7 @@ from hostile.problems import rational_quadratic
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
+    ChiSquare,
     CustomKernel,
     Laplacian,
     Linear,
@@ -66,11 +67,14 @@ def argument_rounding(kernel, rows, basis):
     them once more.
     """
     rows, basis = (np.asarray(dense(each), dtype=np.float64) for each in (rows, basis))
-    if not isinstance(kernel, (RBF, AdaptiveRBF, Laplacian)) or len(basis) == 0:
+    if not isinstance(kernel, (RBF, AdaptiveRBF, Laplacian, ChiSquare)) or len(basis) == 0:
         return np.zeros((len(rows), len(basis)))
     far = np.abs(rows) + np.abs(basis).max(axis=0)
     moved = np.finfo(np.float64).eps * far
-    if isinstance(kernel, Laplacian):
+    if isinstance(kernel, (Laplacian, ChiSquare)):
+        # A chi square rises by three times as much as a coordinate at the most.
+        steepest = 3 if isinstance(kernel, ChiSquare) else 1
+        moved = steepest * moved
         return np.repeat(kernel.gamma * moved.sum(axis=1, keepdims=True), len(basis), axis=1)
     widths = kernel.gamma if isinstance(kernel, RBF) else kernel.widths
     steps = np.linalg.norm(_mapped(kernel, moved, np.abs), axis=1)

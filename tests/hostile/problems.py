@@ -17,7 +17,9 @@ from widemargin import ChosenBasis, LearnedBasis
 from widemargin.kernels import (
     KERNEL_NAMES,
     RBF,
+    ChiSquare,
     CustomKernel,
+    Kernel,
     Laplacian,
     Linear,
     Polynomial,
@@ -31,6 +33,7 @@ from widemargin.solvers.duals.larank import LaRank
 
 __all__ = [
     "RBF",
+    "ChiSquare",
     "CuttingPlane",
     "Data",
     "FullGradient",
@@ -113,6 +116,12 @@ class Problem:
             self.option("kernel") == "precomputed" or isinstance(self.option("kernel"), Precomputed)
         )
 
+    def suited(self, rows):
+        """Return rows that the kernel takes: their sizes, where it takes nothing negative."""
+        kernel = self.option("kernel") if self.has("kernel") else None
+        refuses = kernel.positive_only if isinstance(kernel, Kernel) else kernel == "chi2"
+        return np.abs(rows) if refuses else rows
+
     @property
     def learns_row_by_row(self):
         """Whether the estimator has partial_fit."""
@@ -124,7 +133,7 @@ class Problem:
         """Return the training rows as float64, or the kernel matrix."""
         rows = self.data.rows()
         if not self.is_precomputed:
-            return rows
+            return self.suited(rows)
         with np.errstate(all="ignore"):
             spread = np.abs(rows).max(initial=0.0) or 1.0
         kernel = linear_kernel if self.seed % 2 else rbf_kernel
@@ -218,6 +227,7 @@ def _kernel(rng, problem):
     objects = [
         RBF(gamma),
         Laplacian(gamma),
+        ChiSquare(gamma),
         Polynomial(gamma, degree=2, coef0=1.0),
         Linear(),
         Precomputed(),

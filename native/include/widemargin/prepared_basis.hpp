@@ -72,23 +72,19 @@ struct Scratch {
 template <class In>
 std::vector<double> middle_of(Matrix<const In> rows);
 
-// Sums over the features of rows and the columns of a table, a tile of rows at a time:
-//   products             x.b
-//   squared_distances    |x - b|^2, by |x|^2 + |b|^2 - 2 x.b where that loses no digits: for
-//   columns
-//                        of small norms, as rows of large ones are far from them
-//   absolute_distances   |x - b|_1
-// Rows are scaled feature by feature, and moved to an origin near the columns where distances are
-// wanted: so they lose no digits to a common offset of the data, and no square over- or underflows
-// on the way. Products are those of rows that are moved to an origin, if one is given.
+// Sums of a term over the features of rows and the columns of a table, a tile of rows at a time.
+// Squared differences are taken by |x|^2 + |b|^2 - 2 x.b where that loses no digits: for columns of
+// small norms, as rows of large ones are far from them.
+//
+// Rows are scaled feature by feature, and moved to an origin near the columns where that leaves the
+// term as it is: so they lose no digits to a common offset of the data, and no square over- or
+// underflows on the way. Products are those of rows that are moved to an origin, if one is given.
 template <class T>
 class FeatureSums {
  public:
-  enum class Of { products, squared_distances, absolute_distances };
-
   // `columns` has a row of features for each column of the table; `scales` is one number a feature.
   template <class In>
-  FeatureSums(Of of, Matrix<const In> columns, std::vector<double> scales,
+  FeatureSums(Term term, Matrix<const In> columns, std::vector<double> scales,
               const VectorCode<T>& code, std::vector<double> origin_of_products = {});
   // Squared distances once rows and columns have gone through a linear map, features x mapped.
   template <class In>
@@ -104,7 +100,8 @@ class FeatureSums {
 
   // out (count x columns()) for rows [first, first + count), plus column_start where it is given
   // (of products only). Returns the first row, counted from `first`, that has a number which is not
-  // finite once it is moved, scaled and rounded to T, or `count`; not looked for unless `check`.
+  // finite once it is moved, scaled and rounded to T, or negative where the term takes no such, or
+  // `count`; not looked for unless `check`.
   template <class Rows>
   std::size_t add_up(const Rows& rows, std::size_t first, std::size_t count, bool check,
                      const T* column_start, Scratch<T>& scratch, T* out) const;
@@ -115,7 +112,7 @@ class FeatureSums {
   }
   // As the table has it: a distance is one between two that are moved alike.
   double entry(std::size_t f, double value) const {
-    return of_ == Of::products ? value * scales_[f] : placed(f, value);
+    return term_ == Term::product ? value * scales_[f] : placed(f, value);
   }
   template <class In>
   T place(const Matrix<const In>& rows, std::size_t i, T* out) const;
@@ -127,7 +124,7 @@ class FeatureSums {
   void sum_tile(Scratch<T>& scratch, std::size_t count, const T* column_start, T* out) const;
   void add_norms(Sums<T>& sums, const T* row_norms) const;
 
-  Of of_;
+  Term term_;
   const VectorCode<T>* code_;
   std::vector<double> scales_;
   std::vector<T> scales_rounded_;

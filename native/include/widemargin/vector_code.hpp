@@ -66,6 +66,9 @@ struct VectorCode {
   void (*products)(const Sums<T>&);
   void (*squared_differences)(const Sums<T>&);
   void (*absolute_differences)(const Sums<T>&);
+  // (x - b)^2 / ((x + b) / 2), of numbers that are not negative; 0 where both are. Where the mean
+  // is negative it counts as 1, so that anything finite gives a sum that is not negative.
+  void (*chi_squares)(const Sums<T>&);
   // `products` of a single row; `left` of the sums is not looked at.
   void (*sparse_products)(const SparseEntries<T>&, const Sums<T>&);
 

@@ -47,7 +47,7 @@ class Probes(NamedTuple):
 
 def probes_of(
     vectors: Array,
-    lengths: Callable[[Array], Array] | None,
+    lengths: Callable[[Array, Array], Array] | None,
     steepest: Callable[[Array, Array], Array] | None = None,
 ) -> Probes:
     """Return rows on which to measure: vectors, points between them, and as many further out.
@@ -62,7 +62,8 @@ def probes_of(
     ----------
     vectors : ndarray of shape (n, n_features)
     lengths : callable or None
-        Gaps between rows and vectors, (n, n_features), as multiples of the width of the kernel.
+        Gaps between rows and these vectors, (n, n_features), as multiples of the width of the
+        kernel.
         None if the kernel does not fall with the distance.
     steepest : callable, default=None
         Moves rows to where the value with a vector each changes fastest; None if a kernel has no
@@ -111,7 +112,7 @@ def _between(vectors: Array, share: float, *, even: bool) -> npt.NDArray[np.floa
 
 
 def _further_out(
-    vectors: Array, lengths: Callable[[Array], Array] | None, stretch: float, number: int
+    vectors: Array, lengths: Callable[[Array, Array], Array] | None, stretch: float, number: int
 ) -> tuple[Array, Array]:
     """Return rows beyond each vector, seen from the middle and from another vector."""
     with np.errstate(all="ignore"):
@@ -132,7 +133,7 @@ def _further_out(
                 still = ~steps.any(axis=1)  # equal vectors
                 steps[still] = sign * np.where(vectors.any(), vectors[still], 1.0)
                 steps /= np.abs(steps).max(axis=1, initial=0.0, keepdims=True)
-                steps *= stretch / lengths(steps)[:, np.newaxis]
+                steps *= stretch / lengths(steps, vectors)[:, np.newaxis]
         for steps in (away, across):
             steps += vectors
             # There is no number where a metric leaves a feature out.

@@ -211,7 +211,8 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs : int, default=1
             Number of threads. -1 is all cores.
         check : bool, default=True
-            Whether NaN and infinity in rows are looked for, which are an error.
+            Whether NaN and infinity in rows are looked for, which are an error, as are negative
+            entries where the kernel is the chi-square one.
 
         Returns
         -------
@@ -301,6 +302,10 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_training_rows(self, X: Rows) -> None:
         """Require what must hold of rows to learn from, besides what always must."""
+        self._check_batch_rows(X)
+
+    def _check_batch_rows(self, X: Rows) -> None:
+        """Require the same of some of the rows, as they come in a stream."""
 
     def _scores(self, X: Any) -> Array:
         return self._scores_of(self._validate_rows(X))
@@ -313,4 +318,6 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validate_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return canonical_rows(validated_data(self, X, reset=False, ensure_min_samples=0))
+        rows = canonical_rows(validated_data(self, X, reset=False, ensure_min_samples=0))
+        self.model_.check_rows(rows)
+        return rows

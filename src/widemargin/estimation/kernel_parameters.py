@@ -17,7 +17,7 @@ from widemargin._system.parameters import (
     check_verbose,
 )
 from widemargin.estimation.base import BaseClassifier
-from widemargin.estimation.named_kernels import as_kernel, check_gamma
+from widemargin.estimation.named_kernels import as_kernel, check_gamma, kernel_of_any_width
 from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.estimation.weights import check_largest, check_loss_weight, checked_weights
 from widemargin.kernels import (
@@ -82,8 +82,13 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         return TrainingRows(canonical_rows(X), targets, weights, caps)
 
     def _check_training_rows(self, X: Rows) -> None:
+        super()._check_training_rows(X)
         if self._is_precomputed():
             check_kernel_matrix(X)
+
+    def _check_batch_rows(self, X: Rows) -> None:
+        if (kernel := kernel_of_any_width(self.kernel)) is not None:
+            kernel.check_rows(X)
 
     def _row_weights(
         self,
@@ -149,4 +154,6 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._is_precomputed()
+        kernel = kernel_of_any_width(self.kernel)
+        tags.input_tags.positive_only = kernel is not None and kernel.positive_only
         return tags

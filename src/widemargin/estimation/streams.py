@@ -314,6 +314,7 @@ class StreamingClassifier(BaseClassifier):
         plain = begun and classes is None and sample_weight is None and self._is_plain(X, y)
         if plain and self._is_checked():
             # The checks of scikit-learn take longer than learning a row.
+            self._check_batch_rows(X)
             return X, np.asarray(y), True
         self._check_parameters()
         if isinstance(self.class_weight, str):
@@ -322,6 +323,7 @@ class StreamingClassifier(BaseClassifier):
                 "a part. Give a dict, or sample_weight."
             )
         X, y = validated_data(self, X, y, reset=not begun)
+        self._check_batch_rows(X)
         return canonical_rows(X), y, False
 
     def _is_checked(self) -> bool:

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin.compiled import CompiledPredictor
 from widemargin.estimation.base import BaseClassifier
-from widemargin.kernels import CustomKernel
+from widemargin.kernels import CustomKernel, Kernel, KernelSum
 from widemargin.models import KernelExpansion, Model
 from widemargin.readouts import Readout
 
@@ -30,11 +30,15 @@ def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
     """
     model, readout = _parts(estimator_or_model)
     if isinstance(model, KernelExpansion):
-        if isinstance(model.kernel, CustomKernel):
-            raise TypeError(
-                f"The kernel {model.kernel.function!r} is a Python function, which no other "
-                "runtime can call. Train with a kernel of widemargin.kernels to export the machine."
-            )
+        kernels: list[Kernel | str] = [model.kernel]
+        if isinstance(model.kernel, KernelSum):
+            kernels = [part.kernel for part in model.kernel]
+        for kernel in kernels:
+            if isinstance(kernel, CustomKernel):
+                raise TypeError(
+                    f"The kernel {kernel.function!r} is a Python function, which no other runtime "
+                    "can call. Train with a kernel of widemargin.kernels to export the machine."
+                )
         return model.collapsed() or model, readout
     return model, readout
 

@@ -297,6 +297,7 @@ def _kernel_for(full: KernelMachine, kernel: Any, gamma: float | str, rows: Rows
             "kernel='rbf', with or without gamma, to compress it into a plain one, or "
             "basis='learned'."
         )
+    own.check_rows(rows)
     return own
 
 

@@ -164,7 +164,9 @@ def _checked_rows(X: Any, model: Model) -> Rows:
         raise ValueError(f"X must have shape (n_rows, {model.n_features}), got {rows.shape}.")
     if not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
         raise ValueError("X contains NaN or infinity.")
-    return canonical_rows(rows) if sp.issparse(rows) else np.ascontiguousarray(rows)
+    rows = canonical_rows(rows) if sp.issparse(rows) else np.ascontiguousarray(rows)
+    model.check_rows(rows)
+    return rows
 
 
 def _check_labels(y: Any, rows: Rows | None, readout: Readout | None) -> None:

@@ -10,7 +10,7 @@ from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._template import code, needs_exp, prototypes
 from widemargin.export._c._text import Table, c_type
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
+from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
 
@@ -144,6 +144,10 @@ def _model_lines(layout: Layout) -> list[str]:
         formula = f"Kernel: exp(-t {_distance(layout)}^2), with a width t for each vector b"
     elif isinstance(kernel, Laplacian):
         formula = f"Kernel: exp(-{kernel.gamma:.9g} |x - b|_1)"
+    elif isinstance(kernel, ChiSquare):
+        formula = (
+            f"Kernel: exp(-{kernel.gamma:.9g} sum (x - b)^2 / (x + b)), of x that is not negative"
+        )
     elif isinstance(kernel, Polynomial):
         formula = f"Kernel: ({kernel.gamma:.9g} x.b + {kernel.coef0:.9g})^{kernel.degree}"
     elif isinstance(kernel, Sigmoid):

@@ -28,7 +28,9 @@ from widemargin.export._c._text import Table, unsigned
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
+    ChiSquare,
     Kernel,
+    KernelSum,
     Laplacian,
     Polynomial,
     Precomputed,
@@ -136,9 +138,14 @@ def _form(model: Model) -> Form:
         raise TypeError(f"A model of type {type(model).__name__} has no C form.")
     if isinstance(model.kernel, Precomputed):
         return "precomputed"
+    if isinstance(model.kernel, KernelSum):
+        raise TypeError(
+            f"A sum of kernels has no C form, and this machine has {model.kernel!r}. Export it "
+            "with to_onnx, or predict with compile()."
+        )
     if isinstance(model.kernel, AdaptiveRBF):
         return "dense"  # learned vectors have hardly an entry that is zero
-    if not isinstance(model.kernel, (RBF, Laplacian, Polynomial, Sigmoid)):
+    if not isinstance(model.kernel, (RBF, Laplacian, ChiSquare, Polynomial, Sigmoid)):
         raise TypeError(
             f"The kernel {model.kernel!r} has no C form, as those of widemargin.kernels have that "
             "have a formula here. Fit with one of them, such as RBF."
@@ -204,6 +211,8 @@ def _quantized(model: Any, form: Form, dtype: str, rows: Rows | None) -> Layout:
         tables, numbers["basis"] = _quantized_dense(expansion.basis, dtype)
     elif form == "sparse":
         tables, numbers["basis"], basis_scale = _quantized_sparse(expansion.basis, dtype)
+    if form in ("dense", "sparse") and expansion.kernel.positive_only:
+        numbers["basis"] = _without_negative(numbers["basis"])
     expansion = replace(expansion, **numbers)
     kept, places = _coefficient_rows(replace(expansion, coef=steps), form)
     linear_tables, linear = _quantized_linear(linear_part(model), dtype)
@@ -254,6 +263,13 @@ def _quantized_dense(basis: Rows, dtype: str) -> tuple[list[Table], Array]:
         Table.of("offset", offset.astype(dtype)),
     ]
     return tables, offset + scale * steps
+
+
+def _without_negative(basis: Rows) -> Rows:
+    """Return vectors whose zeros have not become numbers below zero, as the C code takes them."""
+    if sp.issparse(basis):
+        return basis  # of which only entries above zero are kept
+    return np.maximum(basis, 0.0)
 
 
 def _quantized_sparse(basis: Rows, dtype: str) -> tuple[list[Table], Rows, float]:

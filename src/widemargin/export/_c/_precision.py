@@ -19,6 +19,7 @@ from widemargin.export._widths import LARGEST_NORM, scale_before
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
+    ChiSquare,
     Kernel,
     Laplacian,
     Polynomial,
@@ -33,6 +34,9 @@ Form: TypeAlias = Literal["linear", "precomputed", "dense", "sparse"]
 
 _SAMPLE_ROWS = 128
 _OF_PRODUCTS = (Polynomial, Sigmoid)
+
+#: Kernels with one width, by which gaps are multiplied.
+WithOneWidth: TypeAlias = RBF | Laplacian | ChiSquare
 
 
 @dataclass(frozen=True)
@@ -153,12 +157,12 @@ def feature_weights(kernel: Kernel | None) -> Array | None:
 
 def gap_scale(kernel: Kernel | None) -> float:
     """Return by what gaps are multiplied before they are summed; weights are applied instead."""
-    if not isinstance(kernel, (RBF, Laplacian)):
+    if not isinstance(kernel, WithOneWidth):
         return 1.0
     return scale_before(kernel.gamma, _power(kernel))
 
 
-def width_after(kernel: RBF | Laplacian) -> float:
+def width_after(kernel: WithOneWidth) -> float:
     """Return by what the sum of scaled gaps is multiplied."""
     return float(kernel.gamma / gap_scale(kernel) ** _power(kernel))
 
@@ -170,7 +174,7 @@ def takes_gaps(model: Any) -> bool:
     large against the width.
     """
     kernel = model.kernel
-    if not isinstance(kernel, (RBF, Laplacian)):
+    if not isinstance(kernel, WithOneWidth):
         return False
     basis = as_sparse(model.basis)
     with np.errstate(over="ignore"):
@@ -179,8 +183,8 @@ def takes_gaps(model: Any) -> bool:
     return not norms.max(initial=0.0) <= LARGEST_NORM
 
 
-def _power(kernel: RBF | Laplacian) -> int:
-    return 1 if isinstance(kernel, Laplacian) else 2
+def _power(kernel: WithOneWidth) -> int:
+    return 2 if isinstance(kernel, RBF) else 1
 
 
 def as_dense(rows: Rows) -> Array:
@@ -256,6 +260,8 @@ def _dense_sums(model: Any, rows: Array) -> Array:
             terms = rows * vector
         elif isinstance(model.kernel, Laplacian):
             terms = np.abs((rows - vector) * scale)
+        elif isinstance(model.kernel, ChiSquare):
+            terms = scale * _chi_squares(rows, vector)
         else:
             terms = ((rows - vector) * scale) ** 2
         sums[:, number] = np.cumsum(terms, axis=1)[:, -1]
@@ -272,6 +278,8 @@ def _sparse_sums(model: Any, rows: Array) -> Array:
     start = np.zeros((len(rows), 1), np.float32)
     if isinstance(model.kernel, Laplacian):
         start = np.cumsum(np.abs(rows), axis=1)[:, -1:]
+    elif isinstance(model.kernel, ChiSquare):
+        start = np.cumsum(rows, axis=1)[:, -1:]
     elif not isinstance(model.kernel, _OF_PRODUCTS):
         start = np.cumsum(rows * rows, axis=1)[:, -1:]
     for number in range(model.n_basis):
@@ -282,7 +290,14 @@ def _sparse_sums(model: Any, rows: Array) -> Array:
             terms = here * there
         elif isinstance(model.kernel, Laplacian):
             terms = np.abs(here - there) - np.abs(here)
+        elif isinstance(model.kernel, ChiSquare):
+            terms = _chi_squares(here, there) - here
         else:
             terms = there * (there - 2 * here)
         sums[:, number] = np.cumsum(np.hstack([start, terms]), axis=1)[:, -1]
     return sums
+
+
+def _chi_squares(here: Array, there: Array) -> Array:
+    gaps, sums = here - there, here + there
+    return np.asarray(gaps * np.divide(gaps, sums, out=np.zeros_like(gaps), where=sums > 0))

@@ -9,9 +9,19 @@ from __future__ import annotations
 from string import Template
 
 from widemargin.export._c._layout import Layout
-from widemargin.export._c._precision import feature_weights, gap_scale, takes_gaps, width_after
+from widemargin.export._c._precision import (
+    WithOneWidth,
+    feature_weights,
+    gap_scale,
+    takes_gaps,
+    width_after,
+)
 from widemargin.export._c._text import literal
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
+from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
+
+# Of an entry of the row and one of a vector; the quotient first, as the square may overflow.
+_CHI_SQUARE = """(here + there > 0
+                ? (here - there) * ((here - there) / (here + there)) : 0)"""
 
 _SUMS = """\
 ${linkage}void ${worker}(const $real x[], $wide sums[])
@@ -149,6 +159,15 @@ def _dense_similarity(layout: Layout) -> str:
         if layout.quantized:
             entry = f"(${{name}}_offset[{feature}] + {entry})"
         terms = f"            sum += {here}\n                * {entry};\n"
+    elif isinstance(kernel, ChiSquare):
+        if layout.quantized:
+            entry = f"${{name}}_offset[{feature}]\n                + {entry}"
+        # Rounding may leave a zero of the tables just below zero.
+        clip = "            if (there < 0) there = 0;\n" if layout.quantized else ""
+        terms = (
+            f"            const $wide here = {here};\n            $wide there = {entry};\n{clip}"
+            f"            sum += {_scaled(layout)}{_CHI_SQUARE};\n"
+        )
     else:
         shift = f"${{name}}_offset[{feature}]\n                - " if layout.quantized else ""
         gap = f"{here} - {shift}{entry}"
@@ -176,12 +195,13 @@ def _sparse_similarity(layout: Layout) -> tuple[str, str, str]:
         there = f"{literal(layout.basis_scale, layout.sums)} * (${{wide}}){there}"
     if takes_gaps(layout.model):
         return _sparse_gaps(layout, there)
-    common, each, scale = "", "here * there", ""
-    if gap_scale(kernel) != 1:
-        scale = f"{literal(gap_scale(kernel), layout.sums)} * "
+    common, each, scale = "", "here * there", _scaled(layout)
     if isinstance(kernel, Laplacian):
         common = "here < 0 ? -here : here"
         each = "(here < there ? there - here : here - there) - (here < 0 ? -here : here)"
+    elif isinstance(kernel, ChiSquare):
+        common = "here"
+        each = f"{_CHI_SQUARE} - here"
     elif isinstance(kernel, RBF):
         common = "here * here"
         each = "there * (there - 2 * here)"
@@ -207,23 +227,33 @@ def _sparse_similarity(layout: Layout) -> tuple[str, str, str]:
     return variables, before, similarity
 
 
+def _scaled(layout: Layout) -> str:
+    """Return what scales gaps before they are summed, as a factor; nothing where it is 1."""
+    scale = gap_scale(layout.kernel)
+    return "" if scale == 1 else f"{literal(scale, layout.sums)} * "
+
+
 def _sparse_gaps(layout: Layout, there: str) -> tuple[str, str, str]:
     """Return variables and the kernel value of one vector, by its gap from the row everywhere."""
     variables = f"    uint32_t entry;\n    {_counter(layout.model.n_features)} feature;\n"
-    scale = ""
-    if gap_scale(layout.kernel) != 1:
-        scale = f"            gap *= {literal(gap_scale(layout.kernel), layout.sums)};\n"
     size = "gap < 0 ? -gap : gap" if isinstance(layout.kernel, Laplacian) else "gap * gap"
+    entries, meeting = "$wide gap = x[feature]", f"gap -= {there}"
+    term = f"            sum += {size};\n"
+    if isinstance(layout.kernel, ChiSquare):
+        entries, meeting = "$wide here = x[feature], there = 0", f"there = {there}"
+        term = f"            sum += {_scaled(layout)}{_CHI_SQUARE};\n"
+    elif gap_scale(layout.kernel) != 1:
+        term = f"            gap *= {literal(gap_scale(layout.kernel), layout.sums)};\n{term}"
     similarity = (
         "        $wide sum = 0, kernel;\n"
         "        entry = ${name}_starts[vector];\n"
         "        for (feature = 0; feature < ${macro}_N_FEATURES; ++feature) {\n"
-        "            $wide gap = x[feature];\n"
+        f"            {entries};\n"
         "            if (entry < ${name}_starts[vector + 1]\n"
         "                    && ${name}_features[entry] == (uint32_t)feature) {\n"
-        f"                gap -= {there};\n"
+        f"                {meeting};\n"
         "                ++entry;\n            }\n"
-        f"{scale}            sum += {size};\n        }}\n"
+        f"{term}        }}\n"
         f"        kernel = {_value_of_sum(layout)};\n"
     )
     return variables, "", similarity
@@ -237,5 +267,5 @@ def _value_of_sum(layout: Layout) -> str:
         return f"${{name}}_{function}({literal(kernel.gamma, layout.sums)} * sum + {constant})"
     if isinstance(kernel, AdaptiveRBF):
         return "${name}_exp(-${name}_widths[vector] * sum)"
-    assert isinstance(kernel, (RBF, Laplacian))
+    assert isinstance(kernel, WithOneWidth)
     return f"${{name}}_exp({literal(-width_after(kernel), layout.sums)} * sum)"

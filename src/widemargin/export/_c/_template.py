@@ -9,7 +9,7 @@ from textwrap import wrap
 from widemargin.export._c._layout import Layout
 from widemargin.export._c._sums import sums_text
 from widemargin.export._c._text import c_type, literal
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Sigmoid
+from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
 from widemargin.readouts import Readout
 
 # The largest argument is 0: kernels fall with the distance, probabilities are taken relative to the
@@ -179,7 +179,7 @@ $adjust\
 
 def needs_exp(layout: Layout, readout: Readout | None) -> bool:
     """Whether the code calls the exponential."""
-    by_exp = isinstance(layout.kernel, (RBF, AdaptiveRBF, Laplacian, Sigmoid))
+    by_exp = isinstance(layout.kernel, (RBF, AdaptiveRBF, Laplacian, ChiSquare, Sigmoid))
     return (by_exp and layout.n_entries > 0) or (readout is not None and readout.link is not None)
 
 

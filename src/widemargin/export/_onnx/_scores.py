@@ -11,7 +11,17 @@ import scipy.sparse as sp
 from widemargin._system.precision import middle_of
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._widths import LARGEST_NORM, scale_before
-from widemargin.kernels import RBF, AdaptiveRBF, Laplacian, Polynomial, Precomputed, Sigmoid
+from widemargin.kernels import (
+    RBF,
+    AdaptiveRBF,
+    ChiSquare,
+    KernelSum,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
 from widemargin.models import KernelExpansion, LinearMap, Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -36,7 +46,7 @@ def add_scores(
     """
     inside, outside = precisions
     if isinstance(model, KernelExpansion) and model.n_basis:
-        values = _add_kernel_values(graph, rows, model, dtype, inside, outside)
+        values = _add_values(graph, rows, model, dtype, inside, outside)
         weights = model.coef
     else:
         values = graph.cast(rows, dtype, outside)
@@ -64,18 +74,38 @@ def _add_start(graph: Graph, rows: str, model: Model, dtype: Any, outside: Any) 
     return graph.add("Gemm", seen, linear, intercept)
 
 
-def _add_kernel_values(
+def _add_values(
     graph: Graph, rows: str, model: KernelExpansion, dtype: Any, inside: Any, outside: Any
 ) -> str:
+    """Add the kernel values of rows and vectors, of shape (batch, n_basis)."""
     kernel = model.kernel
     if isinstance(kernel, Precomputed):
         numbers = graph.constant("training_rows", model.basis, np.int64)
         return graph.cast(graph.add("Gather", rows, numbers, axis=1), dtype, outside)
     rows = graph.cast(rows, dtype, inside)
     basis = _dense(model.basis)
+    if not isinstance(kernel, KernelSum):
+        return _add_kernel_values(graph, rows, kernel, basis, inside, outside)
+    sums = ""
+    for part in kernel:
+        columns = graph.constant("columns", part.columns, np.int64)
+        seen = graph.add("Gather", rows, columns, axis=1)
+        values = _add_kernel_values(graph, seen, part.kernel, part.of(basis), inside, outside)
+        values = graph.add("Mul", values, graph.constant("weight", part.weight, outside))
+        sums = graph.add("Add", sums, values) if sums else values
+    return sums
+
+
+def _add_kernel_values(
+    graph: Graph, rows: str, kernel: Any, basis: Array, inside: Any, outside: Any
+) -> str:
+    n_basis = len(basis)
+    if isinstance(kernel, Linear):  # alone it is a linear map
+        vectors = graph.constant("basis", basis.T, inside)
+        return graph.cast(graph.add("MatMul", rows, vectors), inside, outside)
     if isinstance(kernel, (Polynomial, Sigmoid)):
         vectors = graph.constant("basis", kernel.gamma * basis.T, inside)
-        shift = graph.constant("coef0", np.full(model.n_basis, kernel.coef0), inside)
+        shift = graph.constant("coef0", np.full(n_basis, kernel.coef0), inside)
         base = graph.cast(graph.add("Gemm", rows, vectors, shift), inside, outside)
         if isinstance(kernel, Sigmoid):
             return graph.add("Tanh", base)
@@ -83,7 +113,7 @@ def _add_kernel_values(
             return base
         return graph.add("Pow", base, graph.constant("degree", kernel.degree, outside))
     if isinstance(kernel, RBF):
-        widths = np.full(model.n_basis, kernel.gamma)
+        widths = np.full(n_basis, kernel.gamma)
         exponents = _add_rbf_exponents(graph, rows, basis, widths, None, inside)
     elif isinstance(kernel, AdaptiveRBF):
         widths = kernel.widths.astype(np.float64)
@@ -93,6 +123,11 @@ def _add_kernel_values(
         seen, seen_basis = _add_seen(graph, rows, basis, scale, None, inside)
         factor = np.array(-kernel.gamma / scale)
         exponents = _add_sums_of_gaps(graph, seen, seen_basis, "Abs", factor, inside)
+    elif isinstance(kernel, ChiSquare):
+        scale = scale_before(kernel.gamma, 1)
+        seen = graph.add("Mul", rows, graph.constant("scale", scale, inside))
+        factor = np.array(-kernel.gamma / scale)
+        exponents = _add_sums_of_gaps(graph, seen, scale * basis, "ChiSquare", factor, inside)
     else:
         raise TypeError(
             f"There is no ONNX graph for the kernel {kernel!r}, only for those of "
@@ -156,7 +191,9 @@ def _add_products(
 def _add_sums_of_gaps(
     graph: Graph, seen: str, vectors: Array, of_gap: str, factors: Array, dtype: Any
 ) -> str:
-    """Add the sums of the sizes, or the squares, of all gaps between row and vector, times factors.
+    """Add the sums of sizes, squares or chi squares of all gaps between row and vector.
+
+    They are multiplied with factors.
 
     A feature is taken after the other: all at once would take a tensor of (batch, n_basis,
     n_features).
@@ -168,14 +205,23 @@ def _add_sums_of_gaps(
     start = graph.add("Expand", zeros, shape)
     columns = graph.add("Unsqueeze", graph.add("Transpose", seen), graph.axis(2))
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    step = {
-        "Abs": helper.make_node("Abs", ["gap"], ["term"]),
-        "Square": helper.make_node("Mul", ["gap", "gap"], ["term"]),
+    least = helper.make_tensor("value", element, [1], [np.finfo(dtype).tiny])
+    steps = {
+        "Abs": [helper.make_node("Abs", ["gap"], ["term"])],
+        "Square": [helper.make_node("Mul", ["gap", "gap"], ["term"])],
+        "ChiSquare": [
+            helper.make_node("Add", ["column", "entries"], ["total"]),
+            # Where both are zero, so is the gap.
+            helper.make_node("Constant", [], ["least"], value=least),
+            helper.make_node("Max", ["total", "least"], ["divisor"]),
+            helper.make_node("Div", ["gap", "divisor"], ["share"]),
+            helper.make_node("Mul", ["gap", "share"], ["term"]),
+        ],
     }
     body = helper.make_graph(
         [
             helper.make_node("Sub", ["column", "entries"], ["gap"]),
-            step[of_gap],
+            *steps[of_gap],
             helper.make_node("Add", ["sum_before", "term"], ["sum_after"]),
         ],
         "one_feature",
