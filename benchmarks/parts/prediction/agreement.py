@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +26,7 @@ from benchmarks.trials import say
 from widemargin._registry import ESTIMATORS
 from widemargin.export import to_c
 
-KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear")
+KERNELS = ("rbf", "laplacian", "chi2", "poly", "sigmoid", "linear")
 # Of those an estimator has what it knows; the rest of its parameters are its defaults.
 PARAMETERS = {"max_basis": 40, "C": 10.0, "coef0": 1.0, "random_state": 0}
 
@@ -102,7 +102,18 @@ def _machines(problems: list[Problem]) -> Iterator[tuple[Problem, Any]]:
             say(f"Agreement of exports: {name}, {problem.name}, {n_classes} classes")
             for kernel in kernels:
                 estimator = estimator_class(**parameters, **kernel)
-                yield problem, estimator.fit(problem.X, problem.y)
+                takes_all = not get_tags(estimator).input_tags.positive_only
+                suited = problem if takes_all else _from_zero_on(problem)
+                yield suited, estimator.fit(suited.X, suited.y)
+
+
+def _from_zero_on(problem: Problem) -> Problem:
+    """Return the problem with features that begin at zero, in numbers of single precision."""
+    least = np.minimum(problem.X.min(axis=0), problem.rows.min(axis=0))
+    X, rows = (
+        (each - least).astype(np.float32).astype(np.float64) for each in (problem.X, problem.rows)
+    )
+    return replace(problem, X=X, rows=rows)
 
 
 def _compare(expected: Answer, got: Answer) -> tuple[float, int, int]:

@@ -16,15 +16,17 @@ _NAMES = re.compile(r"^\|\w+\|(?: \|\w+\|)*$", re.MULTILINE)
 
 PARAMETERS = """
 kernel : str, Kernel or callable, default="rbf"
-    A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say; an
-    object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that returns the matrix
-    of values. For "precomputed", X is the kernel matrix: square in ``fit``, with a column for each
-    training row in ``predict``. "sigmoid" is not positive semi-definite, so that the problem has
-    no single optimum, and the fit of an exact machine warns.
+    A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "chi2", "linear" or "precomputed" say; an
+    object of :mod:`widemargin.kernels`, such as a ``KernelSum`` of several over groups of columns;
+    or any callable ``kernel(X, Y)`` that returns the matrix of values. "chi2" is for histograms
+    and counts, and takes no negative entries. For "precomputed", X is the kernel matrix: square in
+    ``fit``, with a column for each training row in ``predict``. "sigmoid" is not positive
+    semi-definite, so that the problem has no single optimum, and the fit of an exact machine warns.
 
 gamma : {"scale", "auto"} or float, default="scale"
     Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-    1 / (n_features * X.std()) for "laplacian"; ``partial_fit`` takes it from the first batch.
+    1 / (n_features * X.std()) for "laplacian", or 1 / mean chi-square distance of rows to their
+    mean for "chi2"; ``partial_fit`` takes it from the first batch.
     "auto" is 1 / n_features for all of them.
 
 degree : int, default=3

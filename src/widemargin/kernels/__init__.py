@@ -36,7 +36,7 @@ NAMED_KERNELS: dict[str, type[Kernel]] = {
 KERNEL_NAMES = tuple(NAMED_KERNELS)
 
 # Where a class is written is nobody's affair: users, and pickles, know it as one of this package.
-for _kernel in (Kernel, *KERNELS.values()):
+for _kernel in (Kernel, KernelPart, *KERNELS.values()):
     _kernel.__module__ = __name__
 
 __all__ = [

@@ -50,18 +50,20 @@ class SparseKernelClassifier(SparseKernelMachine):
         0.001 to 300: see :class:`LearnedBasis`; a warm start goes on with the one it finds.
 
     kernel : str, Kernel or callable, default="rbf"
-        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "poly", "linear" or "precomputed" say;
-        an object of :mod:`widemargin.kernels`; or any callable ``kernel(X, Y)`` that
-        returns the matrix of values, such as the kernels of
-        :mod:`sklearn.gaussian_process.kernels`. For "precomputed", X is the kernel matrix: square
+        A name of ``widemargin.kernels.KERNEL_NAMES``, "rbf", "chi2", "linear" or "precomputed" say;
+        an object of :mod:`widemargin.kernels`, such as a ``KernelSum`` of several over groups of
+        columns; or any callable ``kernel(X, Y)`` that returns the matrix of values, such as the
+        kernels of :mod:`sklearn.gaussian_process.kernels`. "chi2" is for histograms and counts,
+        and takes no negative entries. For "precomputed", X is the kernel matrix: square
         in ``fit``, with a column for each training row in ``predict``. For a kernel that is not
         positive semi-definite, as "sigmoid" is not, the regulariser is not K_JJ but a matrix near
         it that is.
 
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the kernels that are given by name. "scale" is 1 / (n_features * X.var()), or
-        1 / (n_features * X.std()) for "laplacian"; rows count by ``sample_weight``. "auto" is
-        1 / n_features for all of them. A learned basis begins with it, on standardised features
+        1 / (n_features * X.std()) for "laplacian", or 1 / mean chi-square distance of rows to their
+        mean for "chi2"; rows count by ``sample_weight``. "auto" is 1 / n_features for all of them.
+        A learned basis begins with it, on standardised features
         unless its metric is "none"; "scale" then is 8 / mean squared distance of rows and vectors.
 
     |degree| |coef0|
