@@ -354,10 +354,10 @@ struct Problem {
         left[1 + r * stride + f] = static_cast<T>(random.uniform(-1, 1));
       }
     }
-    pack();
+    pack(shape);
   }
 
-  void pack() {
+  void pack(const PanelShape& shape) {
     for (std::size_t f = 0; f < inner; ++f) {
       for (std::size_t j = 0; j < columns; ++j) {
         packed[place_in(shape, inner, columns, f, j)] = right[f * columns + j];
@@ -366,13 +366,14 @@ struct Problem {
   }
 
   // Of both operands, in which every third number comes to be zero.
-  void make_positive() {
-    const auto change = [](std::vector<T>& values) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = i % 3 == 0 ? 0 : std::fabs(values[i]);
-    };
-    change(left), change(right);
-    pack();
+  void make_positive(const PanelShape& shape) {
+    for (std::vector<T>* values : {&left, &right}) {
+      for (std::size_t i = 0; i < values->size(); ++i) {
+        T& value = (*values)[i];
+        if (value == value) value = i % 3 == 0 ? T(0) : std::fabs(value);
+      }
+    }
+    pack(shape);
   }
 
   Sums<T> sums() {
@@ -429,7 +430,7 @@ void check_sums(const VectorCode<T>& code) {
       problem.check(sums, absolute_difference);
       code.products(sums);
       problem.check(sums, product);
-      problem.make_positive();
+      problem.make_positive(code.shape);
       code.chi_squares(sums);
       problem.check(sums, chi_square);
       sums.column_start = problem.column_start.data();

@@ -46,8 +46,7 @@ def add_scores(
     """
     inside, outside = precisions
     if isinstance(model, KernelExpansion) and model.n_basis:
-        values = _add_values(graph, rows, model, dtype, inside, outside)
-        weights = model.coef
+        values, weights = _add_values(graph, rows, model, dtype, inside, outside)
     else:
         values = graph.cast(rows, dtype, outside)
         empty = np.zeros((model.n_features, model.n_outputs))  # an expansion in no vectors
@@ -76,24 +75,29 @@ def _add_start(graph: Graph, rows: str, model: Model, dtype: Any, outside: Any) 
 
 def _add_values(
     graph: Graph, rows: str, model: KernelExpansion, dtype: Any, inside: Any, outside: Any
-) -> str:
-    """Add the kernel values of rows and vectors, of shape (batch, n_basis)."""
+) -> tuple[str, Array]:
+    """Add the kernel values of rows and vectors, and return coefficients for them.
+
+    Those of the parts of a sum stand side by side, (batch, n_parts * n_basis), and their weights
+    are in the coefficients: runtimes fuse a factor with what is before it, in single precision.
+    """
     kernel = model.kernel
     if isinstance(kernel, Precomputed):
         numbers = graph.constant("training_rows", model.basis, np.int64)
-        return graph.cast(graph.add("Gather", rows, numbers, axis=1), dtype, outside)
+        values = graph.cast(graph.add("Gather", rows, numbers, axis=1), dtype, outside)
+        return values, model.coef
     rows = graph.cast(rows, dtype, inside)
     basis = _dense(model.basis)
     if not isinstance(kernel, KernelSum):
-        return _add_kernel_values(graph, rows, kernel, basis, inside, outside)
-    sums = ""
+        return _add_kernel_values(graph, rows, kernel, basis, inside, outside), model.coef
+    each = []
     for part in kernel:
         columns = graph.constant("columns", part.columns, np.int64)
         seen = graph.add("Gather", rows, columns, axis=1)
-        values = _add_kernel_values(graph, seen, part.kernel, part.of(basis), inside, outside)
-        values = graph.add("Mul", values, graph.constant("weight", part.weight, outside))
-        sums = graph.add("Add", sums, values) if sums else values
-    return sums
+        vectors = part.of(basis)
+        each.append(_add_kernel_values(graph, seen, part.kernel, vectors, inside, outside))
+    coef = np.vstack([part.weight * model.coef for part in kernel])
+    return graph.add("Concat", *each, axis=1), coef
 
 
 def _add_kernel_values(
