@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from reference.kernels import suited
 from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
@@ -36,6 +37,7 @@ from widemargin.candidates import choose_jointly
 from widemargin.estimation.named_kernels import scale_gamma
 from widemargin.kernels import (
     RBF,
+    ChiSquare,
     Laplacian,
     Linear,
     Polynomial,
@@ -50,11 +52,13 @@ LOADERS = {
     "breast_cancer": load_breast_cancer,
     "digits": load_digits,
 }
-KERNELS = ("rbf", "laplacian", "poly", "linear")
+KERNELS = ("rbf", "laplacian", "chi2", "poly", "linear")
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_kernel_object = pytest.mark.parametrize(
-    "kernel", [RBF(0.3), Laplacian(0.2), Polynomial(0.5, 3, 1.0), Linear()], ids=KERNELS
+    "kernel",
+    [RBF(0.3), Laplacian(0.2), ChiSquare(0.2), Polynomial(0.5, 3, 1.0), Linear()],
+    ids=KERNELS,
 )
 
 
@@ -114,6 +118,7 @@ def assert_same_bits(dense, sparse, X):
 )
 def test_chosen_bases(name, scaled, dtype, kernel, loss, basis):
     X, y = load(name, scaled=scaled, dtype=dtype, n_rows=150)
+    X = np.abs(X) if kernel == "chi2" else X
     settings = {"kernel": kernel, "loss": loss, "basis": basis, "n_candidates": 32}
     dense, sparse = fit_both(sparse_machine(10, random_state=0, **settings), X, y)
     assert_same_bits(dense, sparse, X)
@@ -161,6 +166,7 @@ def test_choice_by_cross_validation(basis):
 @pytest.mark.parametrize("name", ["iris", "wine", "generated"])
 def test_dual_machines(estimator, dtype, kernel, name):
     X, y = load(name, scaled=kernel in ("poly", "linear"), dtype=dtype)
+    X = np.abs(X) if kernel == "chi2" else X
     dense, sparse = fit_both(estimator(kernel=kernel, random_state=0), X, y)
     assert_same_bits(dense, sparse, X)
 
@@ -187,6 +193,7 @@ def test_more_rows_than_have_precise_columns(dtype):
 @every_kernel
 def test_wide_rows_of_many_entries(dtype, kernel):
     X, y = wide_rows(200, 400, share=0.3, dtype=dtype)
+    X = np.abs(X) if kernel == "chi2" else X
     assert computes_densely(sp.csr_matrix(X))
     dense, sparse = fit_both(SparseKernelClassifier(10, kernel=kernel, random_state=0), X, y)
     assert_same_bits(dense, sparse, X)
@@ -198,6 +205,7 @@ def test_wide_rows_of_many_entries(dtype, kernel):
 @pytest.mark.parametrize("loss", ["weston_watkins", "logistic"])
 def test_wide_rows_of_few_entries_agree_but_for_rounding(dtype, kernel, loss):
     X, y = wide_rows(300, 1000, share=0.04, dtype=dtype)
+    X = np.abs(X) if kernel == "chi2" else X
     assert not computes_densely(sp.csr_matrix(X))
     settings = {"kernel": kernel, "loss": loss, "gradient_tol": 1e-6}
     dense, sparse = fit_both(sparse_machine(15, random_state=0, **settings), X, y)
@@ -240,6 +248,7 @@ def test_the_first_of_near_ties_is_chosen():
 def test_kernel_values(kernel, dtype, n_features, block):
     rng = np.random.RandomState(0)
     X = (rng.randn(530, n_features) * (rng.rand(530, n_features) < 0.3)).astype(dtype)
+    X = suited(kernel, X)
     values = getattr(kernel, block)
     expected = values(X, X[:37])
     for left, right in ((sp.csr_matrix, sp.csr_matrix), (sp.csr_matrix, np.asarray)):
@@ -251,6 +260,7 @@ def test_kernel_values(kernel, dtype, n_features, block):
 @every_kernel_object
 def test_double_precision_of_rows_in_single(kernel):
     X, _ = wide_rows(50, 300, share=0.05, dtype=np.float32)
+    X = suited(kernel, X)
     exact = kernel.block(X.astype(np.float64), X[:9].astype(np.float64))
     for form in (np.asarray, sp.csr_matrix):
         values = kernel.double_block(form(X), form(X[:9]))

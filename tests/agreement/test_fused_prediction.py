@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from reference.kernels import suited
 
 from widemargin import _native, models
 from widemargin._system.precision import _UNEVEN
 from widemargin.kernels import (
     RBF,
     AdaptiveRBF,
+    ChiSquare,
     CustomKernel,
     Laplacian,
     Linear,
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.combinations
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
 FORMS = {"dense": np.asarray, "csr": sp.csr_matrix}
-DISTANCES = {"rbf": RBF(0.1), "laplacian": Laplacian(0.1)}
+DISTANCES = {"rbf": RBF(0.1), "laplacian": Laplacian(0.1), "chi2": ChiSquare(0.1)}
 PRODUCTS = {
     "poly": Polynomial(0.2, 3, 1.0),
     "sigmoid": Sigmoid(0.2, -0.5),
@@ -45,12 +47,23 @@ def plain(rows):
     return (rows.toarray() if sp.issparse(rows) else np.asarray(rows)).astype(np.float64)
 
 
+def chi_squares(rows, vector):
+    sums = rows + vector
+    quotients = np.divide(rows - vector, sums, out=np.zeros_like(sums), where=sums > 0)
+    return (rows - vector) * quotients
+
+
 def kernel_matrix(kernel, rows, basis):
     """Return kernel values, and what their terms come to without signs, in plain NumPy."""
     if isinstance(kernel, CustomKernel):
         values = kernel.function(plain(rows), plain(basis))
     elif isinstance(kernel, Precomputed):
         values = plain(rows)[:, basis]
+    elif isinstance(kernel, ChiSquare):
+        rows, basis = plain(rows), plain(basis)
+        with np.errstate(under="ignore"):
+            distances = [chi_squares(rows, vector).sum(axis=1) for vector in basis]
+        values = np.exp(-kernel.gamma * np.array(distances).reshape(len(basis), len(rows)).T)
     elif isinstance(kernel, (RBF, Laplacian)):
         power = 2 if isinstance(kernel, RBF) else 1
         rows, basis = plain(rows), plain(basis)
@@ -83,10 +96,11 @@ def expected_scores(model, rows):
 def expansion(kernel, basis, n_outputs=3, seed=0):
     rng = np.random.RandomState(seed)
     coef, intercept = rng.randn(basis.shape[0], n_outputs), rng.randn(n_outputs)
-    return KernelExpansion(kernel, basis, coef, intercept)
+    return KernelExpansion(kernel, suited(kernel, basis), coef, intercept)
 
 
 def assert_scores_agree(model, rows, dtype, tolerance=None):
+    rows = suited(model.kernel, rows) if isinstance(model, KernelExpansion) else rows
     expected, size = expected_scores(model, rows)
     found = model.scores(rows, dtype=dtype)
     assert found.dtype == dtype
@@ -119,7 +133,7 @@ def text_like(n_rows, n_features=20_000, entries=20, seed=0):
 @both_inputs
 @pytest.mark.parametrize("n_features", [1, 4, 33, 500], ids="{} features".format)
 def test_narrow_and_wide_rows(kernel, form, dtype, given, n_features, rng):
-    gentle = {RBF: 1 / 2, Laplacian: 1 / 2}.get(type(kernel))
+    gentle = {RBF: 1 / 2, Laplacian: 1 / 2, ChiSquare: 1 / 2}.get(type(kernel))
     if gentle:
         kernel = type(kernel)(gentle / n_features)
     rows = form(rng.randn(70, n_features).astype(given))
@@ -198,6 +212,7 @@ def test_rows_of_any_scale(kernel, form, n_features, scale, dtype, rng):
     kernel = {
         RBF: lambda: RBF(0.3 / n_features / scale**2),
         Laplacian: lambda: Laplacian(0.3 / n_features / scale),
+        ChiSquare: lambda: ChiSquare(0.3 / n_features / scale),
         Polynomial: lambda: Polynomial(0.3 / scale**2, 2, 1.0),
         Sigmoid: lambda: Sigmoid(0.3 / scale**2, 1.0),
         Linear: Linear,
@@ -213,7 +228,7 @@ def test_rows_of_any_scale(kernel, form, n_features, scale, dtype, rng):
 @pytest.mark.filterwarnings("error")
 def test_float64_rows_beyond_the_range_of_float32(kernel, form, dtype, scale, rng):
     kernel = type(kernel)(0.1 / (scale**2 if isinstance(kernel, RBF) else scale))
-    rows, vectors = form(scale * rng.randn(40, 5)), scale * rng.randn(12, 5)
+    rows, vectors = form(suited(kernel, scale * rng.randn(40, 5))), scale * rng.randn(12, 5)
     model = expansion(kernel, vectors)
     try:
         model.scores(rows, dtype=dtype, check=True)
@@ -251,7 +266,7 @@ def test_a_far_row_costs_the_others_no_digits(kernel, form, dtype, rng):
 @both_dtypes
 @pytest.mark.parametrize("n_features", [4, 100])
 def test_a_row_that_is_a_vector_of_the_basis(kernel, form, dtype, n_features, rng):
-    vectors = rng.randn(9, n_features)
+    vectors = suited(kernel, rng.randn(9, n_features))
     model = KernelExpansion(type(kernel)(50.0), vectors, np.eye(9), np.zeros(9))
     found = model.scores(form(vectors), dtype=dtype)
     assert np.abs(np.diag(found) - 1).max() <= TOLERANCES[dtype]

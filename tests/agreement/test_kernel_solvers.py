@@ -206,7 +206,13 @@ KERNELS = {
         functools.partial(kernels.polynomial, gamma=0.2, degree=2, coef0=1.0),
     ),
     "laplacian": ({"gamma": 0.3}, functools.partial(kernels.laplacian, gamma=0.3)),
+    "chi2": ({"gamma": 0.3}, functools.partial(kernels.chisquare, gamma=0.3)),
 }
+
+
+def problem_of(kernel):
+    X, y = problem(3)
+    return (np.abs(X) if kernel == "chi2" else X), y
 
 
 @pytest.mark.combinations(pairs=False)
@@ -215,7 +221,7 @@ KERNELS = {
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
 def test_other_kernels(solver, loss, kernel, form):
-    X, y = problem(3)
+    X, y = problem_of(kernel)
     parameters, twin = KERNELS[kernel]
     fitted = machine(solver=solver, loss=loss, kernel=kernel, C=0.2, **parameters).fit(form(X), y)
     K, caps = twin(X, X), np.full(len(y), 0.2)
@@ -226,7 +232,7 @@ def test_other_kernels(solver, loss, kernel, form):
 
 @functools.cache
 def reference_of(kernel, loss):
-    X, y = problem(3)
+    X, y = problem_of(kernel)
     return exact_optimum(KERNELS[kernel][1](X, X), y, np.full(len(y), 0.2), loss)[0]
 
 

@@ -119,14 +119,16 @@ def test_fit_is_the_twin(make, epochs, n_classes, weighted, fit_intercept):
 @every_twin
 @every_form
 @pytest.mark.parametrize(
-    "kernel", ["linear", "poly", "laplacian", "sigmoid", "precomputed", "callable"]
+    "kernel", ["linear", "poly", "laplacian", "chi2", "sigmoid", "precomputed", "callable"]
 )
 def test_other_kernels_are_the_twin(make, form, kernel):
     X, y = overlapping_classes(60, 3)
+    X = np.abs(X) if kernel == "chi2" else X
     K = {
         "linear": lambda: kernels.linear(X, X),
         "poly": lambda: kernels.polynomial(X, X, GAMMA, 2, 1.0),
         "laplacian": lambda: kernels.laplacian(X, X, GAMMA),
+        "chi2": lambda: kernels.chisquare(X, X, GAMMA),
         "sigmoid": lambda: kernels.sigmoid(X, X, GAMMA, 1.0),
     }.get(kernel, lambda: kernels.rbf(X, X, GAMMA))()
     choice = {"callable": lambda left, right: rbf_kernel(left, right, gamma=GAMMA)}
