@@ -80,10 +80,10 @@ class ChiSquare(DistanceKernel):
         least = int(np.argmin(entries))
         column = rows.indices[least] if sp.issparse(rows) else least % rows.shape[1]
         raise ValueError(
-            f"The chi-square kernel takes no negative entries: {len(negative)} of the rows' "
-            f"entries are below zero, down to {entries.flat[least]:.3g} in column {column}. Scale "
-            "columns to begin at zero, for example with "
-            "sklearn.preprocessing.MinMaxScaler(clip=True), or take another kernel."
+            "Negative values in data passed to the chi-square kernel, which takes no negative "
+            f"entries: {len(negative)} of the rows' entries are below zero, down to "
+            f"{entries.flat[least]:.3g} in column {column}. Scale columns to begin at zero, for "
+            "example with sklearn.preprocessing.MinMaxScaler(clip=True), or take another kernel."
         )
 
     def lengths(self, gaps: Array, vectors: Array) -> Array:
