@@ -41,7 +41,9 @@ inline BoxStep shift_and_find(const BoxClimb& box, const float* __restrict kerne
 
 double climb(const BoxClimb& box) {
   BoxStep next = shift_and_find(box, box.kernel, 0.0f, 0.0f);
-  const float least = box.least_share * next.gain;
+  const float share = box.least_share * next.gain;
+  const float least = share > *box.least_gain ? share : *box.least_gain;
+  *box.least_gain = least;
   double gain = 0;
   for (std::size_t step = 0; step < box.most_steps && next.gain > least; ++step) {
     const std::size_t i = next.place;

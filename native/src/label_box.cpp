@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t kBlockRows = 128;     // their kernel values stay in the second-level cache
 constexpr float kInnerShare = 0.02f;        // of the first step of a block: less waits for a later
-constexpr std::size_t kStepsOfRow = 3;      // that a label takes in a block, at the most
+constexpr std::size_t kStepsOfRow = 3;      // that a label takes in a turn, at the most
+constexpr std::size_t kTurns = 5;           // of all labels in a block, where R relates them
+constexpr double kTurnShare = 0.1;          // of the gain of the first turn: after less, none comes
 constexpr std::size_t kPanelsOfTile = 8;    // of rows, whose gradients follow together
 constexpr std::size_t kLabelsOfTile = 128;  // so that their sums stay in the cache, too
 constexpr float kFlat = 1e-37f;             // a curvature below is none
@@ -160,10 +162,20 @@ void LabelBox::solve(Group& group, double* gains) {
       group.local[l * group.padded + j] = gradients_[(group.first + l) * n + group.slots[j]];
     }
   }
-  for (std::size_t l = 0; l < group.labels; ++l) {
-    const double gain = climb(group, l);
-    gains[l] += gain;
-    if (!is_diagonal_ && gain > 0) tell_others(group, l);
+  group.least.assign(group.labels, 0.0f);
+  // Labels that R relates undo a part of each other's steps, so that they have several turns.
+  const std::size_t most = is_diagonal_ ? 1 : kTurns;
+  double first = 0, gained = 0;
+  for (std::size_t turn = 0; turn < most; ++turn) {
+    gained = 0;
+    for (std::size_t l = 0; l < group.labels; ++l) {
+      const double gain = climb(group, l);
+      gains[l] += gain;
+      gained += gain;
+      if (!is_diagonal_ && gain > 0) tell_labels(group, l);
+    }
+    if (turn == 0) first = gained;
+    if (gained <= kTurnShare * first) break;
   }
 }
 
@@ -197,7 +209,9 @@ double LabelBox::climb(Group& group, std::size_t place) {
   }
   const double gain = instruction_sets().front()->climb(
       {padded, group.inner.data(), as_float(relation), as_float(problem_.offset), curvature,
-       inverse, gradient, down, up, change, kInnerShare, kStepsOfRow * m});
+       inverse, gradient, down, up, change, kInnerShare, group.least.data() + place,
+       kStepsOfRow * m});
+  group.latest.assign(m, 0.0);
   for (std::size_t j = 0; j < m; ++j) {
     if (change[j] == 0) continue;
     const std::size_t i = group.slots[j];
@@ -205,19 +219,20 @@ double LabelBox::climb(Group& group, std::size_t place) {
     double value = std::clamp(coefficients[i] + static_cast<double>(change[j]), least, most);
     if (up[j] == 0) value = most;
     if (down[j] == 0) value = least;
-    group.changes[place * m + j] = value - coefficients[i];
+    group.latest[j] = value - coefficients[i];
+    group.changes[place * m + j] += group.latest[j];
     coefficients[i] = value;
   }
   return gain;
 }
 
-// Lets the other labels' gradients of the block follow the changes of one.
-void LabelBox::tell_others(Group& group, std::size_t label) const {
+// Lets the gradients of the block, of all labels, follow what one has just changed.
+void LabelBox::tell_labels(Group& group, std::size_t label) const {
   const std::size_t k = problem_.labels, m = group.slots.size(), padded = group.padded;
   const auto add_scaled = instruction_sets().front()->add_scaled;
   std::vector<double> sums(padded, 0.0);
   for (std::size_t i = 0; i < m; ++i) {
-    const double change = group.changes[label * m + i];
+    const double change = group.latest[i];
     if (change == 0) continue;
     add_scaled(group.inner.data() + i * padded, change, change * problem_.offset, sums.data(), m);
   }
@@ -225,7 +240,7 @@ void LabelBox::tell_others(Group& group, std::size_t label) const {
   std::transform(sums.begin(), sums.end(), moved.begin(), as_float);
   for (std::size_t l = 0; l < k; ++l) {
     const double related = problem_.relation[l * k + label];
-    if (l == label || related == 0) continue;
+    if (related == 0) continue;
     add_scaled(moved.data(), -related, 0.0, group.local.data() + l * padded, m);
   }
 }

@@ -7,9 +7,10 @@
 //              label by label, in double precision
 // Step         a block of rows, the same for all labels. First the coefficients of the block alone
 //              move, a label after the other: exact steps, each on the coefficient that gains most,
-//              with the kernel values of the block in the cache. Then the gradients of all rows
-//              follow in one matrix product. With a diagonal R labels know nothing of each other,
-//              and are solved in parallel.
+//              with the kernel values of the block in the cache. Labels that R relates have a few
+//              turns, or their steps would undo each other's from pass to pass. Then the gradients
+//              of all rows follow in one matrix product. With a diagonal R labels know nothing of
+//              each other, and are solved in parallel.
 // Order        is the caller's. At random it takes a fraction of the passes that it does with those
 //              first which promise most, or with rows that are alike side by side.
 // Stops        it does not: the caller looks at the gap
@@ -91,9 +92,11 @@ class LabelBox {
     AlignedVector<float> inner;          // its kernel values: padded x padded, without the offset
     AlignedVector<double> local;         // its gradients: labels x padded
     std::vector<double> changes;         // labels x rows of the block
+    std::vector<double> latest;          // those that one label has just made
     std::vector<std::size_t> moving;     // labels whose scores change
     std::vector<double> related;         // by how much, through R: those labels x rows of the block
     std::vector<float> room;
+    std::vector<float> least;  // by label: the gain below which a step waits for a later block
   };
 
   template <class Work>
@@ -101,7 +104,7 @@ class LabelBox {
   void load(Group& group, std::span<const Slot> slots, const float* const* rows) const;
   void solve(Group& group, double* gains);
   double climb(Group& group, std::size_t place);
-  void tell_others(Group& group, std::size_t label) const;
+  void tell_labels(Group& group, std::size_t label) const;
   void relate(Group& group) const;
   void spread(Group& group, bool exactly, int threads);
 

@@ -107,7 +107,8 @@ struct BoxClimb {
   const float *curvature, *inverse;  // of each coefficient alone, above zero; and one over it
   float *gradient, *down, *up;       // `down` and `up`: how far each may move, exactly 0 at a bound
   float* change;                     // what each has moved, to which steps are added
-  float least_share;                 // of the first gain, below which a step is not worth it
+  float least_share;                 // of the first gain, below which a step is not worth it,
+  float* least_gain;                 // nor below this, which becomes the larger of the two
   std::size_t most_steps;
 };
 
