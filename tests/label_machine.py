@@ -18,6 +18,7 @@ class RidgeLabels(HasLabels):
         class_weight=None,
         threshold=0.0,
         threshold_metric="macro",
+        probability=False,
         sparse_output=False,
         random_state=None,
         n_jobs=None,
@@ -27,6 +28,7 @@ class RidgeLabels(HasLabels):
         self.class_weight = class_weight
         self.threshold = threshold
         self.threshold_metric = threshold_metric
+        self.probability = probability
         self.sparse_output = sparse_output
         self.random_state = random_state
         self.n_jobs = n_jobs

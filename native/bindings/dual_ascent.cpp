@@ -26,7 +26,8 @@ DualAscent::Problem problem_of(const Array2<const std::uint8_t>& signs, std::siz
                                const Array1<const double>& with_label,
                                const Array1<const double>& without_label,
                                const Array1<const double>& scale,
-                               const std::optional<Array2<const double>>& prior) {
+                               const std::optional<Array2<const double>>& prior,
+                               const std::optional<Array2<const double>>& margins) {
   const std::size_t labels = scale.shape(0), width = DualAscent::padded(labels);
   require(with_label.shape(0) == labels && without_label.shape(0) == labels, "labels differ");
   require(signs.shape(1) * kLabelsAtOnce == width, "signs are of other labels");
@@ -43,6 +44,14 @@ DualAscent::Problem problem_of(const Array2<const std::uint8_t>& signs, std::siz
     out.prior.assign(width * width, 0.0);
     for (std::size_t k = 0; k < labels; ++k) {
       std::copy_n(prior->data() + k * labels, labels, out.prior.begin() + k * width);
+    }
+  }
+  if (margins) {
+    require(margins->shape(0) == out.rows && margins->shape(1) == labels,
+            "the margins are of other rows or labels");
+    out.margins.assign(out.rows * width, 1.0);
+    for (std::size_t i = 0; i < out.rows; ++i) {
+      std::copy_n(margins->data() + i * labels, labels, out.margins.begin() + i * width);
     }
   }
   return out;
@@ -176,13 +185,13 @@ void bind_dual_ascent(nb::module_& m) {
           [](DualAscent* self, Array2<const std::uint8_t> signs, std::size_t columns,
              Array1<const double> with_label, Array1<const double> without_label,
              Array1<const double> scale, std::optional<Array2<const double>> prior,
-             std::uint64_t seed) {
+             std::optional<Array2<const double>> margins, std::uint64_t seed) {
             new (self) DualAscent(
-                problem_of(signs, columns, with_label, without_label, scale, prior), seed);
+                problem_of(signs, columns, with_label, without_label, scale, prior, margins), seed);
           },
           "signs"_a.noconvert(), "columns"_a, "with_label"_a.noconvert(),
           "without_label"_a.noconvert(), "scale"_a.noconvert(), "prior"_a.noconvert().none(),
-          "seed"_a)
+          "margins"_a.noconvert().none(), "seed"_a)
       .def_prop_ro("is_done", &DualAscent::is_done)
       .def_prop_ro("is_stuck", [](const DualAscent& self) { return self.state().is_stuck; })
       .def_prop_ro("is_exact", [](const DualAscent& self) { return self.state().is_exact; })

@@ -1,6 +1,9 @@
 #include "widemargin/label_box.hpp"
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "arrays.hpp"
@@ -15,7 +18,8 @@ using HeldBox = Keeping<LabelBox>;  // keeps its kernel
 
 void make(HeldBox* self, nb::object kernel, Array2<const std::int8_t> signs,
           Array1<const double> row_caps, Array2<const double> label_caps,
-          Array2<const double> relation, double offset, std::size_t cache_bytes, int n_threads) {
+          Array2<const double> relation, std::optional<Array2<const double>> margins, double offset,
+          std::size_t cache_bytes, int n_threads) {
   const std::size_t labels = signs.shape(0), rows = signs.shape(1);
   require(labels > 0 && rows > 0, "there is nothing to learn");
   require(row_caps.shape(0) == rows, "row_caps are not one a row");
@@ -31,6 +35,10 @@ void make(HeldBox* self, nb::object kernel, Array2<const std::int8_t> signs,
                        {label_caps.data(), label_caps.data() + 2 * labels},
                        {relation.data(), relation.data() + labels * labels},
                        offset};
+  if (margins) {
+    require(margins->shape(0) == labels && margins->shape(1) == rows, "margins are not of labels");
+    problem.margins.assign(margins->data(), margins->data() + margins->size());
+  }
   SlotKernel& native = nb::cast<SlotKernel&>(kernel);
   {
     nb::gil_scoped_release unlocked;
@@ -55,8 +63,8 @@ void write(std::span<double> to, const Array2<const double>& values, const Label
 void bind_label_box(nb::module_& m) {
   nb::class_<HeldBox>(m, "LabelBox", collected<HeldBox>())
       .def("__init__", &make, "kernel"_a, "signs"_a.noconvert(), "row_caps"_a.noconvert(),
-           "label_caps"_a.noconvert(), "relation"_a.noconvert(), "offset"_a, "cache_bytes"_a,
-           "n_threads"_a)
+           "label_caps"_a.noconvert(), "relation"_a.noconvert(), "margins"_a.noconvert().none(),
+           "offset"_a, "cache_bytes"_a, "n_threads"_a)
       .def("look",
            [](HeldBox& box) {
              LabelBox::Standing found;

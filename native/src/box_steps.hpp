@@ -63,6 +63,7 @@ double climb(const BoxClimb& box) {
 void look_at_boxes(const BoxLook& box) {
   constexpr double flat = 1e-37;  // a curvature below is none: steps go to their bounds
   const std::int8_t* __restrict signs = box.signs;
+  const double* __restrict margins = box.margins;
   const double* __restrict coefficients = box.coefficients, * __restrict gradients = box.gradients;
   const double* __restrict row_caps = box.row_caps, * __restrict diagonal = box.diagonal;
   double* __restrict promise = box.promise, * __restrict gap = box.gap, * __restrict dual = box.dual;
@@ -77,7 +78,7 @@ void look_at_boxes(const BoxLook& box) {
     const double step = above > room ? room : above;
     promise[i] += step * (slack - 0.5 * curvature * step);
     gap[i] += cap * (slack > 0 ? slack : 0.0) - size * slack;
-    dual[i] += 0.5 * size * (1.0 + slack);
+    dual[i] += 0.5 * size * ((margins != nullptr ? margins[i] : 1.0) + slack);
   }
 }
 

@@ -26,7 +26,8 @@ DualAscent::DualAscent(Problem problem, std::uint64_t seed) : problem_(std::move
   require(problem_.labels > 0 && problem_.signs.size() == n * (width / kLabelsAtOnce) &&
               problem_.with_label.size() == width && problem_.without_label.size() == width &&
               problem_.scale.size() == width &&
-              (problem_.prior.empty() || problem_.prior.size() == width * width),
+              (problem_.prior.empty() || problem_.prior.size() == width * width) &&
+              (problem_.margins.empty() || problem_.margins.size() == n * width),
           "widemargin: parts of a block of labels differ in size");
   // Where the prior leaves a label no score, its gradient never changes: see label_steps.hpp.
   for (const double scale : problem_.scale) inverse_scale_.push_back(scale > 0 ? 1 / scale : 1e100);
@@ -73,6 +74,7 @@ void DualAscent::restore(State state) {
 LabelLanes DualAscent::lanes() {
   return {padded(problem_.labels),
           problem_.signs.data(),
+          problem_.margins.empty() ? nullptr : problem_.margins.data(),
           problem_.with_label.data(),
           problem_.without_label.data(),
           problem_.prior.empty() ? nullptr : problem_.prior.data(),

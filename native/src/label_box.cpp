@@ -72,8 +72,15 @@ LabelBox::LabelBox(SlotKernel& kernel, LabelProblem problem, std::size_t cache_b
     rows_.move_in(slot);
     diagonal_.push_back(kernel.diagonal(slot) + problem_.offset);
   }
-  for (std::size_t e = 0; e < gradients_.size(); ++e) gradients_[e] = problem_.signs[e];
+  start_gradients();
   block_rows_ = std::min({kBlockRows, rows_.capacity(), n});
+}
+
+// Gradients of a machine without coefficients.
+void LabelBox::start_gradients() {
+  for (std::size_t e = 0; e < gradients_.size(); ++e) {
+    gradients_[e] = problem_.signs[e] * (problem_.margins.empty() ? 1.0 : problem_.margins[e]);
+  }
 }
 
 LabelBox::Standing LabelBox::look() {
@@ -85,11 +92,12 @@ LabelBox::Standing LabelBox::look() {
     std::fill(row_dual_.begin() + begin, row_dual_.begin() + end, 0.0);
     for (std::size_t l = 0; l < k; ++l) {
       const std::size_t first = l * n + begin;
-      look_at_boxes({end - begin, problem_.signs.data() + first, coefficients_.data() + first,
-                     gradients_.data() + first, problem_.row_caps.data() + begin,
-                     diagonal_.data() + begin, problem_.relation[l * k + l],
-                     problem_.label_caps[2 * l], problem_.label_caps[2 * l + 1],
-                     promise_.data() + begin, row_gap_.data() + begin, row_dual_.data() + begin});
+      const double* const margins = problem_.margins.empty() ? nullptr : &problem_.margins[first];
+      look_at_boxes(
+          {end - begin, problem_.signs.data() + first, margins, coefficients_.data() + first,
+           gradients_.data() + first, problem_.row_caps.data() + begin, diagonal_.data() + begin,
+           problem_.relation[l * k + l], problem_.label_caps[2 * l], problem_.label_caps[2 * l + 1],
+           promise_.data() + begin, row_gap_.data() + begin, row_dual_.data() + begin});
     }
   });
   return {std::accumulate(row_gap_.begin(), row_gap_.end(), 0.0),
@@ -333,9 +341,7 @@ LabelBox::Supports LabelBox::supports() const {
 
 std::size_t LabelBox::refresh(std::size_t first) {
   const std::size_t n = problem_.rows, k = problem_.labels;
-  if (first == 0) {
-    for (std::size_t e = 0; e < gradients_.size(); ++e) gradients_[e] = problem_.signs[e];
-  }
+  if (first == 0) start_gradients();
   std::vector<Slot> block;
   std::size_t next = first;
   for (; next < n && block.size() < block_rows_; ++next) {

@@ -106,14 +106,14 @@ struct GroupSteps {
 };
 
 inline GroupSteps look_at_group(const LabelLanes& lanes, std::size_t l, unsigned bits,
-                                const double* scores, const double* coefficients, double row_cap,
-                                double inverse_square) {
+                                const double* margins, const double* scores,
+                                const double* coefficients, double row_cap, double inverse_square) {
   GroupSteps out;
   double moves = 0, unsettled = 0;
   for (std::size_t j = 0; j < kGroup; ++j) {
     const bool has = (bits >> j) & 1;
     const double sign = has ? 1.0 : -1.0;
-    const double gradient = 1.0 - sign * scores[j];
+    const double gradient = (margins != nullptr ? margins[l + j] : 1.0) - sign * scores[j];
     const double cap = row_cap * (has ? lanes.with_label[l + j] : lanes.without_label[l + j]);
     const double now = coefficients[j], live = lanes.live[l + j];
     const double wanted = now + gradient * (inverse_square * lanes.inverse_scale[l + j]);
@@ -167,10 +167,11 @@ std::uint64_t ascend_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Lab
     const double inverse = square > 0 ? 1.0 / square : 1e200;
     double* coefficients = lanes.coefficients + i * width;
     const std::uint8_t* signs = lanes.signs + i * groups;
+    const double* margins = lanes.margins != nullptr ? lanes.margins + i * width : nullptr;
     bool moves = false, is_settled = true;
     if (lanes.prior == nullptr) {
       for (std::size_t l = 0; l < width; l += kGroup) {
-        const GroupSteps found = look_at_group(lanes, l, signs[l / kGroup], scores + l,
+        const GroupSteps found = look_at_group(lanes, l, signs[l / kGroup], margins, scores + l,
                                                coefficients + l, rows.caps[i], inverse);
         is_settled = is_settled && found.is_settled;
         moves = moves || found.moves;
@@ -184,7 +185,7 @@ std::uint64_t ascend_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Lab
     } else {
       for (std::size_t l = 0; l < width; ++l) change[l] = 0;
       for (std::size_t l = 0; l < width; l += kGroup) {
-        const GroupSteps found = look_at_group(lanes, l, signs[l / kGroup], scores + l,
+        const GroupSteps found = look_at_group(lanes, l, signs[l / kGroup], margins, scores + l,
                                                coefficients + l, rows.caps[i], inverse);
         is_settled = is_settled && found.is_settled;
         if (!found.moves) continue;
@@ -234,7 +235,8 @@ std::uint64_t judge_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Labe
     find_scores(row, lanes.weights, width, constant_weights, rows.constant, lanes.scratch);
     for (std::size_t l = 0; l < width; ++l) {
       const bool has = (lanes.signs[i * groups + l / kGroup] >> (l % kGroup)) & 1;
-      const double gradient = 1.0 - (has ? lanes.scratch[l] : -lanes.scratch[l]);
+      const double margin = lanes.margins != nullptr ? lanes.margins[i * width + l] : 1.0;
+      const double gradient = margin - (has ? lanes.scratch[l] : -lanes.scratch[l]);
       const double cap = rows.caps[i] * (has ? lanes.with_label[l] : lanes.without_label[l]);
       lanes.gap[l] += cap * larger(gradient, 0.0) - lanes.coefficients[i * width + l] * gradient;
     }

@@ -84,6 +84,8 @@ struct Example {
       problem.prior[k * width + k] += 0.1;
       problem.scale[k] = problem.prior[k * width + k];
     }
+    // Some that differ, where the others are 1.
+    problem.margins = random.values<double>(kRows * width, 0, 3);
   }
 
   LabelRows<T> dense_rows() const {
@@ -107,6 +109,9 @@ struct Example {
   double cap(std::size_t i, std::size_t l) const {
     return caps[i] * (has(i, l) ? problem.with_label[l] : problem.without_label[l]);
   }
+  double margin(std::size_t i, std::size_t l) const {
+    return problem.margins.empty() ? 1.0 : problem.margins[i * width + l];
+  }
   double prior(std::size_t k, std::size_t l) const {
     if (!problem.prior.empty()) return problem.prior[k * width + l];
     return k == l ? problem.scale[l] : 0.0;
@@ -129,7 +134,7 @@ struct Example {
       for (std::size_t l = 0; l < labels; ++l) {
         const double a = coefficients[i * width + l];
         CHECK(a >= 0 && a <= cap(i, l));
-        out.dual += a;
+        out.dual += margin(i, l) * a;
         for (std::size_t f = 0; f < features; ++f) {
           z[f * labels + l] += (has(i, l) ? a : -a) * feature(i, f);
         }
@@ -152,7 +157,7 @@ struct Example {
         for (std::size_t f = 0; f < features; ++f) {
           score += feature(i, f) * out.weights[f * labels + l];
         }
-        out.primal += cap(i, l) * std::max(0.0, 1.0 - (has(i, l) ? score : -score));
+        out.primal += cap(i, l) * std::max(0.0, margin(i, l) - (has(i, l) ? score : -score));
       }
     }
     return out;

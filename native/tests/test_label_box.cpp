@@ -85,11 +85,12 @@ void check_consistent(const LabelSets& sets, LabelBox& box) {
         }
       }
       const double sign = sets.problem.sign(l, i), cap = sets.problem.cap(l, i);
-      const double size = sign * b[l * n + i], slack = 1 - sign * score;
-      CHECK_NEAR(box.gradients()[l * n + i], sign - score, 1e-4);
+      const double margin = sets.problem.margins.empty() ? 1 : sets.problem.margins[l * n + i];
+      const double size = sign * b[l * n + i], slack = margin - sign * score;
+      CHECK_NEAR(box.gradients()[l * n + i], sign * margin - score, 1e-4);
       CHECK(size >= 0 && size <= cap);
       gap += cap * std::fmax(0.0, slack) - size * slack;
-      dual += size - 0.5 * size * sign * score;
+      dual += margin * size - 0.5 * size * sign * score;
     }
   }
   const auto found = box.look();
@@ -112,6 +113,21 @@ TEST("label boxes: gradients follow the coefficients, and moves gain what they s
       check_consistent(sets, box);
     }
   }
+}
+
+TEST("label boxes: margins that differ by row and label are what scores are to reach") {
+  LabelSets sets(60, 4, true, 1.0);
+  Random random(8);
+  sets.problem.margins = random.values<double>(60 * 4, 0, 3);
+  LabelBox box = sets.box();
+  double dual = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    dual += box.move(all_rows(sets.rows));
+    check_consistent(sets, box);
+    CHECK_NEAR(box.look().dual, dual, 3e-3);
+  }
+  refresh(box);
+  check_consistent(sets, box);
 }
 
 TEST("label boxes: the gap closes, and at the end no row promises anything") {

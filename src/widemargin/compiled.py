@@ -22,7 +22,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def _has_probabilities(predictor: CompiledPredictor) -> None:
-    if predictor._readout.link is None:
+    if not predictor._readout.gives_probabilities:
         raise AttributeError(
             "This machine gives scores, not probabilities. Train one with loss='logistic', or "
             "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."

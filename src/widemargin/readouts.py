@@ -37,14 +37,20 @@ class Readout:
     thresholds : ndarray of shape (n_labels,) or None
         Of "multilabel": what the score of each label must be above. None is 0 for all of them.
         They are compared in the precision of the scores.
+    calibration : ndarray of shape (2, n_labels) or None
+        Of "multilabel" without a link: slope and shift, by which a score becomes the log odds of
+        its label, ``slope * score + shift``. The shift of a label that never varies is infinite.
     """
 
     classes: Array
     kind: Kind
     link: Link | None = None
     thresholds: Array | None = None
+    calibration: Array | None = None
 
-    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"thresholds": Added(5)})
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType(
+        {"thresholds": Added(5), "calibration": Added(6)}
+    )
 
     def __post_init__(self) -> None:
         if self.kind not in ("multiclass", "binary", "multilabel"):
@@ -68,12 +74,30 @@ class Readout:
                     f"{self.kind} one."
                 )
 
+        if self.calibration is not None:
+            self._check_calibration(self.calibration)
+
+    def _check_calibration(self, given: Array) -> None:
+        fits = self.kind == "multilabel" and given.shape == (2, len(self.classes))
+        if not fits or given.dtype != np.float64 or self.link is not None:
+            raise ValueError(
+                f"calibration must be two numbers for each of {len(self.classes)} labels, of a "
+                f"multilabel readout without a link; got an array of shape {given.shape} for a "
+                f"{self.kind} one with link={self.link!r}."
+            )
+        if not np.isfinite(given[0]).all() or (given[0] < 0).any() or np.isnan(given[1]).any():
+            raise ValueError("calibration has a slope below zero, or one that is no number.")
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Readout):
             return NotImplemented
         same = (self.kind, self.link) == (other.kind, other.link)
         if same and self.kind == "multilabel":
             same = np.array_equal(self.label_thresholds(), other.label_thresholds())
+            if self.calibration is None or other.calibration is None:
+                same = same and self.calibration is other.calibration
+            else:
+                same = same and np.array_equal(self.calibration, other.calibration)
         return same and np.array_equal(self.classes, other.classes)
 
     def __hash__(self) -> int:
@@ -88,6 +112,11 @@ class Readout:
     def n_outputs(self) -> int:
         """Number of scores that it reads."""
         return 1 if self.kind == "binary" else len(self.classes)
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether scores become probabilities."""
+        return self.link is not None or self.calibration is not None
 
     def decision(self, scores: Array) -> Array:
         """Return scores as scikit-learn's ``decision_function`` does: 1-D for two classes."""
@@ -118,6 +147,8 @@ class Readout:
     def log_probabilities(self, scores: Array) -> Array:
         """Return the logarithms of the probabilities, of shape (n_rows, n_classes)."""
         if self.kind == "multilabel":
+            if self.calibration is not None:
+                scores = self.calibration[0] * scores + self.calibration[1]
             return np.asarray(log_expit(scores))
         if self.kind == "binary":
             return np.asarray(log_expit(np.hstack([-scores, scores])))

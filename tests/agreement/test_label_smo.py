@@ -188,6 +188,15 @@ def test_a_warm_start_goes_on_from_the_coefficients(name):
         machine.set_params(prior=None).fit(X, Y[:, :3])
 
 
+def test_labels_that_are_strongly_related_take_few_passes():
+    X, Y = label_rows(300, 20)
+    R = np.full((20, 20), 0.7) + 0.3 * np.eye(20)
+    for seed in range(2):
+        machine = KernelMultiLabelClassifier(prior=R, tol=1e-3, random_state=seed).fit(X, Y)
+        assert machine.stop_reason_ == "tol"
+        assert machine.n_iter_ <= 16  # a single turn of labels in a block takes 35 or more
+
+
 def test_labels_that_relate_learn_from_each_other():
     X, Y = label_rows(60, 2)
     copied = np.stack([Y[:, 0], Y[:, 0]], axis=1)

@@ -15,8 +15,10 @@ import scipy.sparse as sp
 from widemargin import (
     KernelClassifier,
     KernelMIRA,
+    KernelMultiLabelClassifier,
     KernelPerceptron,
     LearnedBasis,
+    LinearMultiLabelClassifier,
     SparseKernelClassifier,
     SparseKernelClassifierCV,
     SparseKernelMultiLabelClassifier,
@@ -82,6 +84,15 @@ def estimators():
         4, prior=prior, threshold=[0.1, 0.0, -0.2], class_weight={"x": 2.0}, random_state=0
     )
     yield "labels_with_prior", labels.fit(X, sets), X[:8]
+    full = KernelMultiLabelClassifier(C=0.5, prior=prior, random_state=0)
+    yield "full_labels", full.fit(X, sets), X[:8]
+    linear = LinearMultiLabelClassifier(C=0.5, threshold=0.1, random_state=0)
+    yield "linear_labels", linear.fit(X, sets), X[:8]
+    weak = priors.from_labels(sets, shrinkage=0.8)
+    correlated = KernelMultiLabelClassifier(
+        prior=weak, loss="correlated_hamming", probability=True, random_state=0
+    )
+    yield "labels_calibrated", correlated.fit(X, sets), X[:8]
 
 
 def main(*wanted):

@@ -104,17 +104,18 @@ def file(tmp_path):
 
 @every_fixture
 def test_every_old_file_loads_into_classes_that_have_grown(fixture, later, file):
+    today = ESTIMATORS[estimator_of(fixture)]
     kind = later(
-        ESTIMATORS[estimator_of(fixture)],
+        today,
         CHANGES,
         {"colour": "red", "plain": 3},
-        _optional_fitted_names=frozenset({"feature_names_in_", "_state"}),
+        _optional_fitted_names=today._optional_fitted_names | {"feature_names_in_", "_state"},
     )
     loaded = load(fixture)
     assert type(loaded) is kind
     assert (loaded.colour, loaded.plain) == (f"of {len(loaded.classes_)} classes", 3)
     assert loaded.readout_.classes is loaded.classes_
-    assert loaded.size_ == np.abs(loaded.dual_coef_).sum()
+    assert loaded.size_ == np.abs(loaded.model_.coef).sum()
     assert loaded.n_names_ == len(loaded.classes_)
     assert not hasattr(loaded, "_state")
     expected = expected_of(fixture)
@@ -385,13 +386,23 @@ def test_a_state_that_is_no_record_is_refused(wrong, later, file):
             | {"thresholds": {"array": "intercept_"}},
             "number for each of 2 labels, of a multilabel readout",
         ),
+        (
+            {"classes": {"array": "classes_"}, "kind": "binary", "link": None}
+            | {"calibration": {"array": "basis_indices_"}},
+            "calibration is of no float type",
+        ),
+        (
+            {"classes": {"array": "classes_"}, "kind": "binary", "link": None}
+            | {"calibration": {"array": "basis_"}},
+            "two numbers for each of 2 labels, of a multilabel readout",
+        ),
     ],
 )
 def test_forged_readouts_are_refused(wrong, message, later, file):
     later(SparseKernelClassifier, {"readout_": Added(NEXT, made_readout)})
     (fixture,) = [path for path in FIXTURES if path.stem == "v2_linear_booleans"]
     save(load(fixture), file)
-    readout = {"readout": ["Readout", {"thresholds": None} | wrong]}
+    readout = {"readout": ["Readout", {"thresholds": None, "calibration": None} | wrong]}
     rewrite(file, lambda document: document["attributes"].update(readout_=readout))
     with pytest.raises(ModelFileError, match=message):
         load(file)

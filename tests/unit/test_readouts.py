@@ -37,6 +37,35 @@ def test_number_of_scores(kind, n_classes, n_outputs):
     assert Readout(labels(n_classes), kind).n_outputs == n_outputs
 
 
+def test_calibrated_labels_have_the_logistic_function_of_a_line(scores):
+    calibration = np.array([[2.0, 0.5, 0.0, 0.0], [0.1, -1.0, np.inf, -np.inf]])
+    readout = Readout(labels(4), "multilabel", calibration=calibration)
+    told = np.exp(readout.log_probabilities(scores))
+    assert_allclose(told[:, :2], expit(scores[:, :2] * [2.0, 0.5] + [0.1, -1.0]))
+    assert_array_equal(told[:, 2:], np.tile([1.0, 0.0], (40, 1)))
+    assert readout.gives_probabilities
+    assert not Readout(labels(4), "multilabel").gives_probabilities
+    assert readout != Readout(labels(4), "multilabel")
+    assert readout == Readout(labels(4), "multilabel", calibration=calibration.copy())
+    assert readout != Readout(labels(4), "multilabel", calibration=calibration + 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "calibration"),
+    [
+        ("multiclass", None, np.ones((2, 3))),
+        ("multilabel", "one_against_rest", np.ones((2, 3))),
+        ("multilabel", None, np.ones((2, 2))),
+        ("multilabel", None, -np.ones((2, 3))),
+        ("multilabel", None, np.full((2, 3), np.inf)),
+        ("multilabel", None, np.array([[1.0, 1.0, 1.0], [0.0, np.nan, 0.0]])),
+    ],
+)
+def test_a_calibration_that_cannot_be_one_is_refused(kind, link, calibration):
+    with pytest.raises(ValueError, match="calibration"):
+        Readout(labels(3), kind, link, calibration=calibration)
+
+
 def test_no_link_unless_one_is_named():
     assert Readout(labels(3), "multiclass").link is None
 

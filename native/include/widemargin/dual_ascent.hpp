@@ -1,8 +1,9 @@
 // Linear multi-label machines by dual coordinate ascent: a block of labels.
 //
-// Problem      max over 0 <= a_il <= cap_il of sum_il a_il - 1/2 sum_kl R_kl z_k . z_l,
-//              z_l = sum_i a_il y_il x_i, with a prior R over the labels of the block. The score of
-//              label l is x . u_l, u_l = sum_k R_kl z_k; of all these only the u_l are kept.
+// Problem      max over 0 <= a_il <= cap_il of sum_il m_il a_il - 1/2 sum_kl R_kl z_k . z_l,
+//              z_l = sum_i a_il y_il x_i, with a prior R over the labels of the block and margins
+//              m, 1 for the Hamming loss. The score of label l is x . u_l, u_l = sum_k R_kl z_k; of
+//              all these only the u_l are kept.
 // Step         a row: its scores for all labels of the block, then the exact solution in each of
 //              its coefficients, one after the other. What one step changes in the scores of the
 //              other labels is known from R and the length of the row; all weights are changed
@@ -40,6 +41,7 @@ class DualAscent {
     std::vector<double> with_label, without_label;  // padded
     std::vector<double> scale;                      // padded: the diagonal of the prior
     std::vector<double> prior;                      // padded x padded, or empty: a diagonal
+    std::vector<double> margins;                    // rows x padded, or empty: 1
   };
   enum class Phase : std::int64_t { kAscending, kJudging, kDone };
   // All that moves.

@@ -1,10 +1,12 @@
 // Dual coefficients of many labels, each in a box of its own, over kernel rows that all share.
 //
-// Problem      maximise  sum_il y_il b_il - 1/2 sum_lm R_lm b_l' K b_m  over signed coefficients b
-//              with 0 <= y_il b_il <= cap_il, where K is the kernel plus an offset. With b = 2
-//              alpha y and cap = 2 C it is the dual (25) of the paper.
-// Gradient     g_il = y_il - f_il with the scores f = K b R; it is held for all rows and labels,
-//              label by label, in double precision
+// Problem      maximise  sum_il m_il y_il b_il - 1/2 sum_lm R_lm b_l' K b_m  over signed
+// coefficients
+//              b with 0 <= y_il b_il <= cap_il, where K is the kernel plus an offset and m are the
+//              margins, 1 for the Hamming loss. With b = 2 alpha y and cap = 2 C it is the dual
+//              (25) of the paper, whose Delta^- - Delta^+ is 2 m.
+// Gradient     g_il = m_il y_il - f_il with the scores f = K b R; it is held for all rows and
+//              labels, label by label, in double precision
 // Step         a block of rows, the same for all labels. First the coefficients of the block alone
 //              move, a label after the other: exact steps, each on the coefficient that gains most,
 //              with the kernel values of the block in the cache. Labels that R relates have a few
@@ -41,6 +43,7 @@ struct LabelProblem {
   std::vector<double> label_caps;  // labels x 2: factors of those, of rows without and with it
   std::vector<double> relation;    // labels x labels: R, symmetric
   double offset;                   // of kernel values: 1 for a machine with intercepts
+  std::vector<double> margins{};   // labels x rows: what y f should reach; empty: 1 everywhere
 
   std::int8_t sign(std::size_t label, std::size_t row) const { return signs[label * rows + row]; }
   double cap(std::size_t label, std::size_t row) const {
@@ -106,6 +109,7 @@ class LabelBox {
   double climb(Group& group, std::size_t place);
   void tell_labels(Group& group, std::size_t label) const;
   void relate(Group& group) const;
+  void start_gradients();
   void spread(Group& group, bool exactly, int threads);
 
   LabelProblem problem_;

@@ -29,6 +29,7 @@ struct LabelRows {
 struct LabelLanes {
   std::size_t width;                         // padded
   const std::uint8_t* signs;                 // rows x width / 8: a bit for each label of the row
+  const double* margins;                     // rows x width: what y f should reach; null: 1
   const double *with_label, *without_label;  // factors of the caps
   const double* prior;                       // width x width; null: only its diagonal counts
   const double *scale, *inverse_scale;       // that diagonal

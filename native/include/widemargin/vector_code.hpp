@@ -116,6 +116,7 @@ struct BoxClimb {
 struct BoxLook {
   std::size_t count;
   const std::int8_t* signs;
+  const double* margins;  // null: 1
   const double *coefficients, *gradients, *row_caps, *diagonal;
   double relation, cap_without, cap_with;
   // By row, to which what this label has is added: what one step of the coefficient alone gains,

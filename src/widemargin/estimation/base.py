@@ -184,9 +184,9 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_gives_probabilities(self) -> None:
         """Raise AttributeError, with a way out, where scores do not become probabilities."""
-        gives = self._would_give_probabilities()
+        gives = self._would_give_probabilities() or bool(getattr(self, "probability", False))
         if "readout_" in self.__dict__:
-            gives = self.readout_.link is not None
+            gives = self.readout_.gives_probabilities
         if not gives:
             raise AttributeError(self._why_no_probabilities())
 
@@ -264,9 +264,10 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class; only with a logistic loss.
+        """Return the probability of each class; only with a logistic loss, or calibrated ones.
 
-        Those of machines of one class against the rest are normalised.
+        Those of machines of one class against the rest are normalised; those of labels are one for
+        each label, and with ``probability=True`` calibrated where the loss has none.
 
         Parameters
         ----------

@@ -142,6 +142,13 @@ prior : None, LabelPrior or array-like of shape (n_labels, n_labels), default=No
     :mod:`widemargin.priors` makes. The regulariser is ``1/2 tr(R^-1 B'KB)`` then, with coefficients
     B. None takes labels as unrelated.
 
+loss : {"hinge", "correlated_hamming"}, default="hinge"
+    What a wrong label costs. "hinge" is the Hamming loss: all the same, ``max(0, 1 - y f)`` with y
+    of -1 and 1. "correlated_hamming": what the prior R makes of it, ``max(0, m_l - y_l f_l)`` with
+    ``m_l = y_l (R y)_l``. A label costs more where a row also has the labels that R relates to it,
+    and less where it goes against these; labels that never vary are left out. It needs a prior that
+    is diagonally dominant, and without one is the hinge.
+
 class_weight : dict or "balanced", default=None
     Weights of the rows that have a label, multiplied with ``sample_weight``; the same row may count
     otherwise for another label. A dict has weights by label (its name where Y is a data frame, else
@@ -160,6 +167,12 @@ threshold : float, array-like of shape (n_labels,) or "tuned", default=0.0
 threshold_metric : {"macro", "micro"}, default="macro"
     What "tuned" thresholds are chosen for. "macro": F of each label by itself, the mean of which is
     macro F. "micro": F of all labels together.
+
+probability : bool, default=False
+    Whether ``predict_proba`` gives a probability for each label where the loss has none: a sigmoid
+    of its score (Platt, 1999), fitted inside ``fit`` to scores of rows that are held out, of the
+    same three folds that "tuned" thresholds take. Labels that never vary have 0 or 1. ``compile``
+    and model files keep it; ONNX and C have scores and labels alone.
 
 sparse_output : bool, default=False
     Whether ``predict`` returns a CSR matrix instead of an array.

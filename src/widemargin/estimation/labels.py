@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,19 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
 
+from widemargin._system.file_changes import Added, Change
 from widemargin._system.parameters import check_choice, check_flag, check_integer, check_real
 from widemargin._system.warnings import silence, warn_user
 from widemargin.estimation.base import BaseClassifier
+from widemargin.estimation.calibration import calibrated
 from widemargin.estimation.targets import LabelTargets
-from widemargin.estimation.thresholds import METRICS, N_FOLDS, best_thresholds, label_folds
+from widemargin.estimation.thresholds import (
+    METRICS,
+    N_FOLDS,
+    HeldOut,
+    best_thresholds,
+    label_folds,
+)
 from widemargin.estimation.weights import check_largest, checked_weights
 from widemargin.kernels import Rows
 from widemargin.priors import LabelPrior, as_prior, names_of
@@ -131,7 +140,10 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
     prior: Any
     threshold: Any
     threshold_metric: str
+    probability: bool
     sparse_output: bool
+
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"probability": Added(6)})
 
     @property
     def n_labels_(self) -> int:
@@ -160,6 +172,7 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
                 f"{given!r}."
             )
         check_choice("threshold_metric", self.threshold_metric, METRICS)
+        check_flag("probability", self.probability)
         check_flag("sparse_output", self.sparse_output)
         weight = self.class_weight
         if not (weight is None or isinstance(weight, dict)):
@@ -223,14 +236,19 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
     def _label_readout(
         self, training: LabelRows, link: Link | None = None, *, tunes: bool = True
     ) -> Readout:
-        """Return how scores are read, by the thresholds that ``threshold`` asks for.
+        """Return how scores are read, as ``threshold`` and ``probability`` ask for.
 
-        Without ``tunes``, as for a machine on its way, thresholds that are to be tuned are 0.
+        Without ``tunes``, as for a machine on its way, thresholds that are to be tuned are 0, and
+        there are no calibrated probabilities. A link gives probabilities by itself.
         """
         n_labels = training.targets.n_outputs
         given = self.threshold
+        calibrates = tunes and bool(self.probability) and link is None
+        held_out = []
+        if calibrates or (tunes and isinstance(given, str)):
+            held_out = self._held_out_scores(training)
         if isinstance(given, str):
-            thresholds = self._tuned_thresholds(training) if tunes else np.zeros(n_labels)
+            thresholds = self._tuned_thresholds(held_out) if tunes else np.zeros(n_labels)
         else:
             if np.ndim(given) == 1 and len(given) != n_labels:
                 raise ValueError(
@@ -239,34 +257,49 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
             thresholds = np.array(np.broadcast_to(np.asarray(given, dtype=np.float64), n_labels))
         thresholds[training.constant != 0] = 0.0  # or the answer would not be constant
         kept = thresholds if thresholds.any() else None
-        return Readout(training.targets.classes, "multilabel", link, kept)
+        calibration = calibrated(held_out, training.constant) if calibrates else None
+        return Readout(training.targets.classes, "multilabel", link, kept, calibration)
 
-    def _tuned_thresholds(self, training: LabelRows) -> Array:
-        """Return thresholds by cross-validation: their mean over the folds.
-
-        All folds have machines of these parameters. Numbers are those that single precision holds,
-        so that every form of the machine compares with the same ones.
-        """
+    def _held_out_scores(self, training: LabelRows) -> list[HeldOut]:
+        """Return scores of all rows by machines of these parameters that have not seen them."""
         used = np.flatnonzero(training.weights > 0)
         seed = check_random_state(getattr(self, "random_state", 0)).randint(1 << 31)
         indicator = training.targets.indicator
         if len(used) < 2 * N_FOLDS:
+            is_tuned = isinstance(self.threshold, str)
+            asked = "threshold='tuned'" if is_tuned else "probability=True"
+            way_out = "threshold to a number" if is_tuned else "probability=False"
             raise ValueError(
-                f"threshold='tuned' needs {2 * N_FOLDS} rows or more, of which some are held out, "
-                f"and there are {len(used)} of positive weight. Set threshold to a number."
+                f"{asked} needs {2 * N_FOLDS} rows or more, of which some are held out, and there "
+                f"are {len(used)} of positive weight. Set {way_out}."
             )
-        found = []
-        for train, test in label_folds(indicator, used, int(seed)):
-            scores = self._scores_of_others(training, train, test)
-            weights = training.weights[test]
-            found.append(best_thresholds(scores, indicator[test], weights, self.threshold_metric))
+        return [
+            HeldOut(
+                self._scores_of_others(training, train, test),
+                indicator[test],
+                training.weights[test],
+            )
+            for train, test in label_folds(indicator, used, int(seed))
+        ]
+
+    def _tuned_thresholds(self, held_out: list[HeldOut]) -> Array:
+        """Return thresholds by cross-validation: their mean over the folds.
+
+        Numbers are those that single precision holds, so that every form of the machine compares
+        with the same ones.
+        """
+        found = [
+            best_thresholds(part.scores, part.indicator, part.weights, self.threshold_metric)
+            for part in held_out
+        ]
         return np.asarray(np.mean(found, axis=0).astype(np.float32).astype(np.float64))
 
     def _scores_of_others(self, training: LabelRows, train: Array, test: Array) -> Array:
         """Return the scores of rows that a machine of these parameters was not fitted to."""
         rows, weights = training.rows, training.weights
         machine = type(self)(**self.get_params(deep=False))
-        plain = {"threshold": 0.0, "verbose": 0, "warm_start": False, "sparse_output": False}
+        plain = {"threshold": 0.0, "probability": False, "sparse_output": False}
+        plain |= {"verbose": 0, "warm_start": False}
         machine.set_params(**{name: plain[name] for name in plain if hasattr(machine, name)})
         if get_tags(self).input_tags.pairwise:
             fitted, judged = rows[train][:, train], rows[test][:, train]

@@ -7,7 +7,7 @@ each label, or by micro F with one label after the other.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,14 @@ N_FOLDS = 3
 
 _TOO_RARE = 0.1  # F up to which a label is not told at all: its threshold is its highest score
 _MOST_SWEEPS = 10  # over all labels, of micro F
+
+
+class HeldOut(NamedTuple):
+    """Rows of a fold, scored by a machine that was fitted to the others."""
+
+    scores: Array
+    indicator: Any
+    weights: Array
 
 
 def label_folds(
@@ -71,7 +79,7 @@ def best_thresholds(scores: Array, indicator: Any, weights: Array, metric: str) 
     """
     columns = sp.csc_matrix(indicator) if sp.issparse(indicator) else np.asarray(indicator)
     cuts = [
-        _Cuts(scores[:, label], _column(columns, label), weights)
+        _Cuts(scores[:, label], label_column(columns, label), weights)
         for label in range(scores.shape[1])
     ]
     found = np.zeros(len(cuts), dtype=np.intp)
@@ -91,7 +99,8 @@ def best_thresholds(scores: Array, indicator: Any, weights: Array, metric: str) 
     return np.array([cut.threshold(int(place)) for cut, place in zip(cuts, found, strict=True)])
 
 
-def _column(columns: Any, label: int) -> npt.NDArray[np.bool_]:
+def label_column(columns: Any, label: int) -> npt.NDArray[np.bool_]:
+    """Return which rows have a label, of an array or a CSC matrix of indicators."""
     if not sp.issparse(columns):
         return np.asarray(columns[:, label] > 0)
     own = np.zeros(columns.shape[0], dtype=bool)

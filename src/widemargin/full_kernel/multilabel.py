@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from widemargin._system.parameters import check_flag, check_real
+from widemargin._system.file_changes import Added, Change
+from widemargin._system.parameters import check_choice, check_flag, check_real
 from widemargin._system.threads import one_blas_thread, thread_count
 from widemargin.estimation.checkpoints import Checkpoint, run_fit
 from widemargin.estimation.docstrings import with_shared_texts
@@ -23,6 +26,7 @@ from widemargin.readouts import Readout
 from widemargin.rows import places_still_there
 from widemargin.solvers.duals.label_smo import LabelProblem, LabelSMO, LabelState
 from widemargin.solvers.duals.state import standing
+from widemargin.solvers.label_margins import MARGIN_LOSSES, check_dominant, correlated_margins
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -52,7 +56,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
     C : float, default=1.0
         Weight of the summed loss against the regulariser.
 
-    |label_prior| |kernel| |gamma| |degree| |coef0|
+    |label_prior| |label_loss| |kernel| |gamma| |degree| |coef0|
 
     fit_intercept : bool, default=True
         Whether each label has an intercept, regularised, and related by R, like the other
@@ -70,7 +74,8 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         it was, to the bit, if rows and parameters are the same; what it needs for that is saved
         with the machine.
 
-    |label_threshold| |label_threshold_metric| |label_sparse_output|
+    |label_threshold| |label_threshold_metric| |label_probability|
+    |label_sparse_output|
 
     random_state : int, RandomState instance or None, default=None
         Seed for the order of rows, and for the folds of "tuned" thresholds. With a seed, results
@@ -133,6 +138,8 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
             *("n_support_vectors_", "objective_", "readout_", "stop_reason_"),
         }
     )
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"loss": Added(6)})
+
     # Coefficients before R mixes the labels of a row: R may be singular, so that nobody could tell
     # them from dual_coef_.
     _optional_fitted_names = HasLabels._optional_fitted_names | {"_free_coef"}
@@ -142,6 +149,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         *,
         C: float = 1.0,
         prior: Any = None,
+        loss: str = "hinge",
         kernel: Any = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
@@ -154,6 +162,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         warm_start: bool = False,
         threshold: Any = 0.0,
         threshold_metric: str = "macro",
+        probability: bool = False,
         sparse_output: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -161,6 +170,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
     ) -> None:
         self.C = C
         self.prior = prior
+        self.loss = loss
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -173,6 +183,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         self.warm_start = warm_start
         self.threshold = threshold
         self.threshold_metric = threshold_metric
+        self.probability = probability
         self.sparse_output = sparse_output
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -198,9 +209,8 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         self._check_parameters()
         previous = self._previous_fit()
         data = self._validate_training_data(X, y, sample_weight)
-        is_tuned = isinstance(self.threshold, str)
         # A wrong number of thresholds is told before the fit, not after it.
-        readout = data.targets.readout() if is_tuned else self._label_readout(data)
+        readout = self._label_readout(data, tunes=False)
         with one_blas_thread():
             problem = self._make_problem(data, readout)
             told = FitProgress(self, None, X, y, sample_weight)
@@ -216,7 +226,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
                 )
                 limit = problem.gap_limit(attributes["objective_"])
                 warn_of_the_end(self, attributes, limit, is_indefinite=is_indefinite)
-        if is_tuned:
+        if isinstance(self.threshold, str) or self.probability:
             attributes["readout_"] = self._label_readout(data)
         for name in self._optional_fitted_names - {"feature_names_in_"}:
             self.__dict__.pop(name, None)
@@ -227,6 +237,11 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         prior = self._label_prior(data)
         learned = data.learned
         n_labels = len(learned)
+        signs = data.learned_targets.signs()
+        margins = None
+        if self.loss == "correlated_hamming" and prior is not None:
+            check_dominant(prior.matrix, data.targets.classes[learned])
+            margins = np.ascontiguousarray(correlated_margins(prior.matrix, signs).T)
 
         def gap_limit(primal: float) -> float:
             if self.tol is None:
@@ -236,7 +251,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
         return _LabelData(
             self._make_kernel(data.rows, data.weights),
             data.rows,
-            np.ascontiguousarray(data.learned_targets.signs().T),
+            np.ascontiguousarray(signs.T),
             data.caps,
             np.stack([data.without_label[learned], data.with_label[learned]], axis=1),
             np.eye(n_labels) if prior is None else prior.matrix,
@@ -244,6 +259,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
             gap_limit,
             cache_size=float(self.cache_size),
             n_threads=thread_count(self.n_jobs),
+            margins=margins,
             data=data,
             readout=readout,
             has_prior=prior is not None,
@@ -314,6 +330,7 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
             raise ValueError(
                 f"kernel={self.kernel!r} belongs to the basis it was learned with. Use 'rbf'."
             )
+        check_choice("loss", self.loss, MARGIN_LOSSES)
         check_flag("fit_intercept", self.fit_intercept)
         if self.tol is not None:
             check_real("tol", self.tol, positive=True)
@@ -364,8 +381,8 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
 
     def _why_no_probabilities(self) -> str:
         return (
-            f"{type(self).__name__} gives scores, not probabilities. Take "
-            "decision_function, which ranks labels."
+            f"{type(self).__name__} gives scores, not probabilities. Set probability=True and fit "
+            "again, or take decision_function, which ranks labels."
         )
 
 

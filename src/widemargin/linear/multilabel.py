@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from widemargin._system.parameters import check_flag, check_integer, check_real, check_verbose
+from widemargin._system.file_changes import Added, Change
+from widemargin._system.parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_verbose,
+)
 from widemargin._system.threads import thread_count
 from widemargin._system.warnings import warn_user
 from widemargin.estimation.checkpoints import Checkpoint, run_fit
@@ -20,6 +29,7 @@ from widemargin.estimation.labels import HasLabels, LabelRows
 from widemargin.estimation.weights import check_loss_weight
 from widemargin.models import LinearMap
 from widemargin.readouts import Readout
+from widemargin.solvers.label_margins import MARGIN_LOSSES, check_dominant
 from widemargin.solvers.linear.dual_ascent import (
     DualAscent,
     DualAscentState,
@@ -56,7 +66,7 @@ class LinearMultiLabelClassifier(HasLabels):
     C : float, default=1.0
         Weight of the summed loss against the regulariser.
 
-    |label_prior|
+    |label_prior| |label_loss|
 
     fit_intercept : bool, default=True
         Whether each label has an intercept. It is the weight of a constant feature, and regularised
@@ -79,7 +89,8 @@ class LinearMultiLabelClassifier(HasLabels):
         was, to the bit, if rows and parameters are the same. What it needs for that is saved with
         the machine.
 
-    |label_threshold| |label_threshold_metric| |label_sparse_output|
+    |label_threshold| |label_threshold_metric| |label_probability|
+    |label_sparse_output|
 
     random_state : int, RandomState instance or None, default=None
         Seed for the order of rows. With a seed, results are the same to the bit.
@@ -148,11 +159,14 @@ class LinearMultiLabelClassifier(HasLabels):
         }
     )
 
+    _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"loss": Added(6)})
+
     def __init__(
         self,
         C: float = 1.0,
         *,
         prior: Any = None,
+        loss: str = "hinge",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         tol: float = 1e-3,
@@ -162,6 +176,7 @@ class LinearMultiLabelClassifier(HasLabels):
         warm_start: bool = False,
         threshold: Any = 0.0,
         threshold_metric: str = "macro",
+        probability: bool = False,
         sparse_output: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -169,6 +184,7 @@ class LinearMultiLabelClassifier(HasLabels):
     ) -> None:
         self.C = C
         self.prior = prior
+        self.loss = loss
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.tol = tol
@@ -178,6 +194,7 @@ class LinearMultiLabelClassifier(HasLabels):
         self.warm_start = warm_start
         self.threshold = threshold
         self.threshold_metric = threshold_metric
+        self.probability = probability
         self.sparse_output = sparse_output
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -223,6 +240,10 @@ class LinearMultiLabelClassifier(HasLabels):
             used = np.flatnonzero(caps)
             rows, indicator, caps = rows[used], indicator[used], caps[used]
         prior = self._label_prior(training)
+        is_correlated = False
+        if self.loss == "correlated_hamming" and prior is not None:
+            is_correlated = True
+            check_dominant(prior.matrix, training.targets.classes[learned])
         return _Training(
             rows=rows,
             indicator=indicator,
@@ -234,6 +255,7 @@ class LinearMultiLabelClassifier(HasLabels):
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             n_threads=thread_count(self.n_jobs),
+            is_correlated=is_correlated,
             training=training,
             readout=self._label_readout(training),
         )
@@ -272,6 +294,7 @@ class LinearMultiLabelClassifier(HasLabels):
 
     def _check_parameters(self) -> None:
         check_loss_weight(self.C, "labels")
+        check_choice("loss", self.loss, MARGIN_LOSSES)
         check_flag("fit_intercept", self.fit_intercept)
         check_real("intercept_scaling", self.intercept_scaling, positive=True)
         check_real("tol", self.tol, positive=True)
@@ -286,5 +309,5 @@ class LinearMultiLabelClassifier(HasLabels):
     def _why_no_probabilities(self) -> str:
         return (
             "LinearMultiLabelClassifier gives scores, not probabilities: the hinge loss has none. "
-            "Fit sklearn.calibration.CalibratedClassifierCV to one label at a time."
+            "Set probability=True and fit again, or take decision_function, which ranks labels."
         )

@@ -40,7 +40,7 @@ Entry: TypeAlias = tuple[str, str, list[int]]  # of a tensor: name, type, shape
 
 #: Version of the format that ``save`` writes. ``load`` reads this one and all before it: what they
 #: lack, classes say in their ``_file_changes``.
-FORMAT = 5
+FORMAT = 6
 
 _ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where a cache line does
 _LONGEST_HEADER = 99_000_000  # bytes; safetensors reads 100 MB

@@ -117,6 +117,8 @@ def check_readout_parts(parts: dict[str, Any], where: str) -> None:
         require(text, f"{where}.{name}", "is no text")
     if parts.get("thresholds") is not None:  # files before version 5 lack it
         _check_floats(parts["thresholds"], f"{where}.thresholds", n_dims=1)
+    if parts.get("calibration") is not None:  # files before version 6 lack it
+        _check_floats(parts["calibration"], f"{where}.calibration", n_dims=2)
 
 
 def check_prior_parts(parts: dict[str, Any], where: str) -> None:

@@ -77,7 +77,8 @@ class SparseKernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels,
 
     |max_seconds|
 
-    |label_class_weight| |label_threshold| |label_threshold_metric| |label_sparse_output|
+    |label_class_weight| |label_threshold| |label_threshold_metric| |label_probability|
+    |label_sparse_output|
 
     warm_start : bool, default=False
         Whether ``fit`` starts from the vectors and coefficients of the fit before, and adds up to
@@ -166,6 +167,7 @@ class SparseKernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels,
         class_weight: Any = None,
         threshold: Any = 0.0,
         threshold_metric: str = "macro",
+        probability: bool = False,
         sparse_output: bool = False,
         warm_start: bool = False,
         random_state: Any = None,
@@ -188,6 +190,7 @@ class SparseKernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels,
         self.class_weight = class_weight
         self.threshold = threshold
         self.threshold_metric = threshold_metric
+        self.probability = probability
         self.sparse_output = sparse_output
         self.warm_start = warm_start
         self.random_state = random_state
@@ -235,6 +238,12 @@ class SparseKernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels,
 
     def _link(self) -> Link | None:
         return "one_against_rest" if self._would_give_probabilities() else None
+
+    def _why_no_probabilities(self) -> str:
+        return (
+            "This machine gives scores, not probabilities. Fit with loss='logistic', or set "
+            "probability=True and fit again."
+        )
 
     def _readout(self, training: LabelRows, *, one_against_rest: bool) -> Readout:
         return self._label_readout(training, self._link(), tunes=False)

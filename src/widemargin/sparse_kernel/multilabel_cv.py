@@ -86,7 +86,8 @@ class SparseKernelMultiLabelClassifierCV(SearchesSettings, HasLabels):
         Time limit. The search ends after 60 % of it, with a warning, and takes the best that it has
         found; the last fit has the rest. Rounds that have begun are finished.
 
-    |label_class_weight| |label_threshold| |label_threshold_metric| |label_sparse_output|
+    |label_class_weight| |label_threshold| |label_threshold_metric| |label_probability|
+    |label_sparse_output|
 
     random_state : int, RandomState instance or None, default=None
         Seed for splits, draws of rows, and fits. With a seed, results are the same to the bit.
@@ -162,6 +163,7 @@ n_iter_, history_, stop_reason_ :
         class_weight: Any = None,
         threshold: Any = 0.0,
         threshold_metric: str = "macro",
+        probability: bool = False,
         sparse_output: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -182,6 +184,7 @@ n_iter_, history_, stop_reason_ :
         self.class_weight = class_weight
         self.threshold = threshold
         self.threshold_metric = threshold_metric
+        self.probability = probability
         self.sparse_output = sparse_output
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -231,13 +234,15 @@ n_iter_, history_, stop_reason_ :
 
     def _machine(self, **settings: Any) -> SparseKernelMultiLabelClassifier:
         names = ("basis", "prior", "loss", "fit_intercept", "class_weight")
-        labels = ("threshold", "threshold_metric", "sparse_output")
+        labels = ("threshold", "threshold_metric", "probability", "sparse_output")
         shared = {name: getattr(self, name) for name in (*names, *labels)}
         return SparseKernelMultiLabelClassifier(**(shared | settings))
 
     def _machine_of_search(self, seed: int) -> SparseKernelMultiLabelClassifier:
-        plain = {"threshold": 0.0} if isinstance(self.threshold, str) else {}
-        return self._machine(random_state=seed, sparse_output=False, **plain)
+        plain: dict[str, Any] = {"probability": False, "sparse_output": False}
+        if isinstance(self.threshold, str):
+            plain["threshold"] = 0.0
+        return self._machine(random_state=seed, **plain)
 
     def _told(self, data: LabelRows) -> Any:
         return data.targets.indicator

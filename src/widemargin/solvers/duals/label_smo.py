@@ -1,11 +1,11 @@
 """Kernelised M3L: coefficients of many labels, each in a box, over kernel rows that all share.
 
-Problem      maximise  sum_il y_il b_il - 1/2 sum_lm R_lm b_l' K b_m  with 0 <= y_il b_il <= cap_il,
-             signs y, a prior R over labels and the kernel matrix K; with intercepts, K is the
-             kernel plus 1. With b = 2 alpha y and cap = 2 C it is the dual (25) of the paper, and
-             its value is the same. The scores are f = K b R, the primal is
-             1/2 sum_lm R_lm b_l' K b_m + sum_il cap_il max(0, 1 - y_il f_il), so that R is never
-             inverted, and may be singular
+Problem      maximise  sum_il m_il y_il b_il - 1/2 sum_lm R_lm b_l' K b_m  with
+             0 <= y_il b_il <= cap_il, signs y, margins m, a prior R over labels and the kernel
+             matrix K; with intercepts, K is the kernel plus 1. With b = 2 alpha y and cap = 2 C it
+             is the dual (25) of the paper, and its value is the same. The scores are f = K b R, the
+             primal is 1/2 sum_lm R_lm b_l' K b_m + sum_il cap_il max(0, m_il - y_il f_il), so that
+             R is never inverted, and may be singular. ``solvers.label_margins`` says what m is
 State        coefficients and gradients of all rows and labels; the order of the pass that is under
              way; how far gradients are computed anew
 Step         (a pass) rows that promise something, in random order, a block of 128 after the other:
@@ -71,6 +71,8 @@ class LabelProblem:
     cache_size : float
         Megabytes of kernel rows that are kept.
     n_threads : int
+    margins : array of shape (n_labels, n_rows) or None
+        What y f should reach; None is 1.
     """
 
     kernel: Kernel
@@ -83,6 +85,7 @@ class LabelProblem:
     gap_limit: Callable[[float], float]
     cache_size: float = 200.0
     n_threads: int = 1
+    margins: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -123,6 +126,7 @@ class LabelMachine:
             np.ascontiguousarray(problem.caps, dtype=np.float64),
             np.ascontiguousarray(problem.label_caps, dtype=np.float64),
             np.ascontiguousarray(problem.relation, dtype=np.float64),
+            problem.margins,
             self.offset,
             cache_bytes(problem.cache_size),
             problem.n_threads,
@@ -139,7 +143,7 @@ class LabelMachine:
         return values
 
     def gradients(self) -> Array:
-        """Return ``y - f``, of shape (n_labels, n_rows)."""
+        """Return ``m y - f``, of shape (n_labels, n_rows)."""
         values = np.empty(self._shape)
         self.box.gradients(values)
         return values

@@ -1,11 +1,12 @@
 """Linear M3L: label sets by dual coordinate ascent, row by row.
 
-Problem      max over 0 <= a_il <= cap_il of sum_il a_il - 1/2 sum_kl R_kl z_k . z_l, with
+Problem      max over 0 <= a_il <= cap_il of sum_il m_il a_il - 1/2 sum_kl R_kl z_k . z_l, with
              z_l = sum_i a_il y_il x_i and y of -1 and 1: a is twice the alpha of (25), and a cap
-             twice C times the weight of a row. Scores are f_l(x) = sum_k R_kl z_k . x.
-             Its primal is 1/2 sum_kl R_kl z_k . z_l + sum_il cap_il max(0, 1 - y_il f_l(x_i)), and
-             the gap a sum over rows and labels of cap max(0, g) - a g, with g = 1 - y f: nothing
-             needs the inverse of R, which may be singular.
+             twice C times the weight of a row. Margins m are 1, or those of
+             ``solvers.label_margins``. Scores are f_l(x) = sum_k R_kl z_k . x. Its primal is
+             1/2 sum_kl R_kl z_k . z_l + sum_il cap_il max(0, m_il - y_il f_l(x_i)), and the gap a
+             sum over rows and labels of cap max(0, g) - a g, with g = m - y f: nothing needs the
+             inverse of R, which may be singular.
 State        blocks of labels, each with its weights and coefficients, the order of its rows and how
              far it is in a pass over them. Labels that R relates, directly or through others, are
              in one block; all others come eight to a block, those alike in frequency together.
@@ -34,6 +35,7 @@ from scipy.sparse.csgraph import connected_components
 
 from widemargin import _native
 from widemargin.kernels import Rows, as_native_rows
+from widemargin.solvers.label_margins import correlated_margins
 from widemargin.solvers.progress import Progress, Solver, SolverState
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -74,6 +76,8 @@ class LabelProblem:
     max_iter : int
         Passes over the rows, at the most.
     n_threads : int
+    is_correlated : bool
+        Whether margins are those of the correlated Hamming loss; else they are 1.
     """
 
     rows: Rows
@@ -86,6 +90,7 @@ class LabelProblem:
     tol: float = 1e-3
     max_iter: int = 1000
     n_threads: int = 1
+    is_correlated: bool = False
 
     @property
     def n_labels(self) -> int:
@@ -158,8 +163,14 @@ class LabelProblem:
             np.ascontiguousarray(self.without_label[labels], dtype=np.float64),
             np.diag(R).copy(),
             R if is_coupled else None,
+            self._margins(labels, R) if self.is_correlated else None,
             seed,
         )
+
+    def _margins(self, labels: Labels, R: Array) -> Array:
+        """Return the margins of a block: R relates its labels to no others."""
+        own = self._columns[:, labels].toarray()
+        return correlated_margins(R, np.where(own > 0, 1.0, -1.0))
 
     def _rows_with(self, labels: Labels) -> Iterator[Array]:
         columns = self._columns
