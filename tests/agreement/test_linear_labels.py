@@ -12,11 +12,12 @@ from conformance.test_resume import assert_same, through_a_file
 from label_machine import label_problem
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import linear_labels as reference
+from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from widemargin import LinearMultiLabelClassifier, priors
+from widemargin import LinearMultiLabelClassifier, load, priors, save
 from widemargin.solvers.linear import dual_ascent
 from widemargin.solvers.linear.dual_ascent import DualAscent, DualAscentState, LabelProblem
 from widemargin.solvers.progress import Progress
@@ -218,6 +219,46 @@ def test_a_machine_goes_on_after_its_time_was_over(monkeypatch):
     assert late.n_iter_ < machine().fit(X, Y).n_iter_
     late.set_params(max_seconds=None).fit(X, Y)
     assert_array_equal(late.coef_, machine().fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "correlated_hamming"])
+@pytest.mark.parametrize("is_related", [False, True])
+def test_a_warm_start_goes_on_from_the_coefficients(loss, is_related, tmp_path):
+    X, Y = data(n_rows=200, n_labels=11)
+    R = 0.5 * np.eye(11) + 0.04 if is_related else None
+    first = {"prior": R, "loss": loss, "fit_intercept": True, "intercept_scaling": 2.0}
+    warm = machine(warm_start=True, **first).fit(X[:180], Y[:180])
+    assert_array_equal(warm.coef_, machine(**first).fit(X[:180], Y[:180]).coef_)
+    save(warm, tmp_path / "warm.widemargin")
+    warm = load(tmp_path / "warm.widemargin")
+    few = warm.n_iter_
+    assert warm.fit(X[:180], Y[:180]).n_iter_ <= max(2, few / 5)
+    assert warm.stop_reason_ == "tol"
+    for settings, n_rows in (({"C": 0.6}, 180), ({"C": 0.3}, 180), ({}, 200), ({}, 150)):
+        warm.set_params(**settings)
+        cold = clone(warm).fit(X[:n_rows], Y[:n_rows])
+        warm.fit(X[:n_rows], Y[:n_rows])
+        assert warm.gap_ <= 1e-6 * warm.objective_
+        assert warm.objective_ == pytest.approx(cold.objective_, rel=3e-6)
+        assert warm.objective_ == pytest.approx(warm.dual_objective_ + warm.gap_)
+    weights = (np.arange(150) % 4 > 0).astype(float)
+    warm.fit(X[:150], Y[:150], sample_weight=weights)
+    cold = clone(warm).fit(X[:150], Y[:150], sample_weight=weights)
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=3e-6)
+    with pytest.raises(ValueError, match="labels and features of the fit before"):
+        warm.fit(X[:, :4], Y)
+    with pytest.raises(ValueError, match="labels and features of the fit before"):
+        warm.set_params(prior=None).fit(X, Y[:, :4])
+
+
+def test_coefficients_are_kept_for_a_warm_start_alone():
+    X, Y = data()
+    assert "_row_coef" not in vars(machine().fit(X, Y))
+    warm = machine(warm_start=True).fit(X, Y)
+    signed = warm._row_coef.toarray() * (2 * Y - 1)
+    assert_allclose(warm.coef_, (X.T @ signed).T, atol=1e-12)
+    warm.set_params(warm_start=False).fit(X, Y)
+    assert "_row_coef" not in vars(warm)
 
 
 def test_a_state_that_is_damaged_is_refused():

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -38,6 +39,8 @@ from widemargin.solvers.linear.dual_ascent import (
 )
 
 Array: TypeAlias = npt.NDArray[Any]
+
+_KEPT = "_row_coef"  # dual coefficients, of shape (n_samples, n_labels), for a warm start
 
 
 @dataclass(kw_only=True)
@@ -85,9 +88,11 @@ class LinearMultiLabelClassifier(HasLabels):
     |max_seconds| |label_class_weight|
 
     warm_start : bool, default=False
-        Whether a fit that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where it
-        was, to the bit, if rows and parameters are the same. What it needs for that is saved with
-        the machine.
+        Whether ``fit`` starts from the dual coefficients of the fit before, each row from those of
+        the row that was in its place, and further rows without any; C, the prior, Y and weights may
+        have changed. They are kept for that, a sparse number for each row and label, and saved with
+        the machine. A fit that was stopped, by ``max_seconds``, a callback or Ctrl-C, goes on where
+        it was, to the bit, if rows and parameters are the same.
 
     |label_threshold| |label_threshold_metric| |label_probability|
     |label_sparse_output|
@@ -159,6 +164,7 @@ class LinearMultiLabelClassifier(HasLabels):
         }
     )
 
+    _optional_fitted_names = HasLabels._optional_fitted_names | {_KEPT}
     _file_changes: ClassVar[Mapping[str, Change]] = MappingProxyType({"loss": Added(6)})
 
     def __init__(
@@ -223,13 +229,15 @@ class LinearMultiLabelClassifier(HasLabels):
         checkpoint = Checkpoint(self, problem.rows, problem.indicator, problem.caps)
         solver, packed = DualAscent(), checkpoint.found()
         if packed is None:
-            state = solver.init(problem, check_random_state(self.random_state))
+            start = self._start(problem) if self.warm_start else None
+            state = solver.init(problem, check_random_state(self.random_state), start)
         else:
             state = DualAscentState.unpack(packed, problem)
         told = FitProgress(self, None, X, y, sample_weight)
         attributes = run_fit(self, solver, problem, state, checkpoint, told, standing)
         self._warn_of_the_end(attributes)
-        self.__dict__.pop("_state", None)
+        for name in ("_state", _KEPT):
+            self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
         return self
 
@@ -266,7 +274,9 @@ class LinearMultiLabelClassifier(HasLabels):
         found = DualAscent().finish(problem, state)
         coef, intercept = problem.training.of_all_labels(found.coef, found.intercept)
         dual, gap = float(found.duals.sum()), max(float(found.gaps.sum()), 0.0)
+        kept = {_KEPT: self._of_all_rows(state, problem)} if self.warm_start else {}
         return {
+            **kept,
             "model_": LinearMap(np.ascontiguousarray(coef), np.ascontiguousarray(intercept)),
             "readout_": problem.readout,
             "objective_": dual + gap,
@@ -276,6 +286,36 @@ class LinearMultiLabelClassifier(HasLabels):
             "stop_reason_": reason,
             "history_": {name: np.asarray(values) for name, values in state.history.items()},
         }
+
+    def _of_all_rows(self, state: DualAscentState, problem: _Training) -> sp.csr_matrix:
+        """Return the coefficients of all rows and labels, those that none are learned of too."""
+        training = problem.training
+        found = state.coefficients(problem).tocoo()
+        used = np.flatnonzero(training.caps)
+        places = used[found.row], training.learned[found.col]
+        shape = (len(training.caps), training.targets.n_outputs)
+        return sp.csr_matrix((found.data, places), shape=shape)
+
+    def _start(self, problem: _Training) -> sp.csr_matrix | None:
+        """Return the coefficients of the fit before for the rows and labels of this one."""
+        kept = self.__dict__.get(_KEPT)
+        if kept is None:
+            return None
+        training, before = problem.training, self.readout_.classes
+        n_features = self.model_.n_features
+        if not np.array_equal(before, self.classes_) or n_features != self.n_features_in_:
+            raise ValueError(
+                f"warm_start=True needs the labels and features of the fit before, {before} and "
+                f"{n_features}, but this data has {self.classes_} and {self.n_features_in_}. Set "
+                "warm_start=False to start anew."
+            )
+        kept = kept.copy()
+        kept.resize(len(training.caps), kept.shape[1])
+        return kept[np.flatnonzero(training.caps)][:, training.learned]
+
+    def _make_way_for(self, model: Any) -> None:
+        super()._make_way_for(model)
+        self.__dict__.pop(_KEPT, None)
 
     def _warn_of_the_end(self, attributes: dict[str, Any]) -> None:
         reason, gap = attributes["stop_reason_"], attributes["gap_"]

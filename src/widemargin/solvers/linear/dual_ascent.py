@@ -42,6 +42,7 @@ Array: TypeAlias = npt.NDArray[Any]
 Labels: TypeAlias = npt.NDArray[np.intp]
 
 _WORK = 1 << 28  # entries of rows times labels in a round: some tenths of a second
+_DUAL_LANE = 5  # of what a packed block knows of each label: the dual
 _ROUNDING = 1e-13  # of a prior: what is smaller relates no labels
 
 
@@ -124,9 +125,17 @@ class LabelProblem:
         size = _native.LABELS_AT_ONCE
         return together + [alike[start : start + size] for start in range(0, len(alike), size)]
 
-    def begin(self, seed: int) -> list[Any]:
-        """Return the blocks before the first step."""
-        return [self._block(labels, seed + number) for number, labels in enumerate(self.groups)]
+    def begin(self, seed: int, start: Any = None) -> list[Any]:
+        """Return the blocks before the first step.
+
+        ``start`` has coefficients to begin with, a CSR matrix of shape (n_rows, n_labels); those
+        that are beyond their bounds are brought there.
+        """
+        blocks = [self._block(labels, seed + number) for number, labels in enumerate(self.groups)]
+        if start is not None:
+            for block, labels in zip(blocks, self.groups, strict=True):
+                self._put(block, labels, start[:, labels].toarray())
+        return blocks
 
     @cached_property
     def _columns(self) -> Any:
@@ -152,9 +161,7 @@ class LabelProblem:
         signs = np.zeros((self.rows.shape[0], -(-len(labels) // size)), dtype=np.uint8)
         for place, rows in enumerate(self._rows_with(labels)):
             signs[rows, place // size] |= np.uint8(1 << place % size)
-        R = np.eye(len(labels))
-        if self.prior is not None:
-            R = np.ascontiguousarray(self.prior[np.ix_(labels, labels)])
+        R = self._relation(labels)
         is_coupled = bool(np.any(R - np.diag(np.diag(R))))
         return _native.DualAscent(
             signs,
@@ -166,6 +173,29 @@ class LabelProblem:
             self._margins(labels, R) if self.is_correlated else None,
             seed,
         )
+
+    def _put(self, block: Any, labels: Labels, start: Array) -> None:
+        """Put coefficients into a block, with the weights and the dual that follow from them."""
+        has = self._columns[:, labels].toarray() > 0
+        factors = np.where(has, self.with_label[labels], self.without_label[labels])
+        start = np.clip(start, 0.0, factors * self.caps[:, np.newaxis])
+        signed = np.where(has, start, -start)
+        free = np.vstack([self.rows.T @ signed, self.constant * signed.sum(axis=0)])
+        R = self._relation(labels)
+        related = free @ R
+        margins = self._margins(labels, R) if self.is_correlated else 1.0
+        packed = block.snapshot()
+        packed["weights"][:, : len(labels)] = related
+        packed["coefficients"].reshape(len(start), -1)[:, : len(labels)] = start
+        duals = (margins * start).sum(axis=0) - 0.5 * (free * related).sum(axis=0)
+        packed["lanes"][_DUAL_LANE, : len(labels)] = duals
+        block.take_on(packed)
+
+    def _relation(self, labels: Labels) -> Array:
+        """Return R of the labels of a block."""
+        if self.prior is None:
+            return np.eye(len(labels))
+        return np.ascontiguousarray(self.prior[np.ix_(labels, labels)])
 
     def _margins(self, labels: Labels, R: Array) -> Array:
         """Return the margins of a block: R relates its labels to no others."""
@@ -214,6 +244,17 @@ class DualAscentState(SolverState):
         """The most passes over rows that a block has done."""
         return max((block.passes for block in self.blocks), default=0)
 
+    def coefficients(self, problem: LabelProblem) -> sp.csr_matrix:
+        """Return a, of shape (n_rows, n_labels)."""
+        parts = []
+        for block in self.blocks:
+            dense = block.snapshot()["coefficients"].reshape(problem.rows.shape[0], -1)
+            parts.append(sp.csr_matrix(dense[:, : block.labels]))
+        if not parts:
+            return sp.csr_matrix((problem.rows.shape[0], problem.n_labels))
+        order = np.argsort(np.concatenate(problem.groups))
+        return sp.hstack(parts, format="csr")[:, order]
+
     def entries(self) -> dict[str, float]:
         """Return where the machine is, to be written down."""
         dual = float(sum(block.duals.sum() for block in self.blocks))
@@ -246,10 +287,12 @@ class DualAscent(Solver[DualAscentState]):
     name: ClassVar[str] = "dual_ascent"
     requires: ClassVar[tuple[str, ...]] = ("arguments", "begin", "groups", "tol", "max_iter")
 
-    def init(self, problem: LabelProblem, rng: np.random.RandomState) -> DualAscentState:
-        """Begin without coefficients."""
+    def init(
+        self, problem: LabelProblem, rng: np.random.RandomState, start: Any = None
+    ) -> DualAscentState:
+        """Begin without coefficients, or with a CSR matrix of them: see ``LabelProblem.begin``."""
         self.check(problem)
-        return DualAscentState(blocks=problem.begin(int(rng.randint(1 << 31))))
+        return DualAscentState(blocks=problem.begin(int(rng.randint(1 << 31)), start))
 
     def step(
         self, problem: LabelProblem, state: DualAscentState, progress: Progress
