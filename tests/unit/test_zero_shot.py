@@ -301,6 +301,17 @@ class TestRefusals:
                 )
 
 
+@pytest.mark.parametrize("kind", ["attributes", "bilinear"])
+def test_a_fit_that_fails_leaves_the_machine_as_it_was(kind):
+    table, (X, y), (X_test, _) = problem()
+    made = machine(table) if kind == "attributes" else BilinearZeroShotClassifier(table, NAMES)
+    expected = made.fit(X, y).decision_function(X_test)
+    few = np.isin(y, NAMES[:3])
+    with pytest.raises(ValueError, match="4 seen classes"):
+        made.set_params(candidates="all").fit(X[few], y[few])
+    assert_array_equal(made.decision_function(X_test), expected)
+
+
 def test_classes_of_the_same_signature_are_told():
     table, train, test = problem()
     table[-1] = table[-2]

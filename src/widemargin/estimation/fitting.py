@@ -56,6 +56,22 @@ class Interrupted(KeyboardInterrupt):
         self.state = state
 
 
+def restored_on_error(fit: Method) -> Method:
+    """Make a ``fit`` leave the estimator as it was where it fails."""
+
+    @functools.wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]  # wraps keeps the signature
+
+
 def all_or_nothing(fit: Method) -> Method:
     """Make a ``fit`` leave the estimator as it was where it fails or is interrupted.
 
@@ -63,19 +79,16 @@ def all_or_nothing(fit: Method) -> Method:
     ``_state`` where the next fit can go on from it.
     Callbacks are torn down in either case.
     """
-    managed = with_callbacks(fit)
+    managed = restored_on_error(with_callbacks(fit))
 
     @functools.wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
         try:
             return managed(self, *args, **kwargs)
-        except BaseException as error:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            if isinstance(error, Interrupted) and error.estimator is self:
+        except Interrupted as error:
+            if error.estimator is self:
                 if error.last_good is not None:
-                    way = before.get("history_", error.last_good.history_)
+                    way = self.__dict__.get("history_", error.last_good.history_)
                     self.history_ = {**way, LAST_GOOD: error.last_good}
                 if error.state is not None:
                     self._state = error.state

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 
 from widemargin._system.parameters import check_choice, check_integer
 from widemargin._system.warnings import warn_user
+from widemargin.estimation.fitting import restored_on_error
 from widemargin.kernels import Rows
 from widemargin.rows import canonical_rows, validated_data
 from widemargin.zero_shot.candidates import HeldOut, KnowsSignatures, Places, is_table
@@ -144,6 +145,7 @@ class AttributeZeroShotClassifier(MetaEstimatorMixin, KnowsSignatures):  # type:
         self.seen_margin = seen_margin
         self.random_state = random_state
 
+    @restored_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn attributes.
 

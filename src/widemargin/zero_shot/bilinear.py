@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from widemargin._system.parameters import check_choice, check_real
+from widemargin.estimation.fitting import restored_on_error
 from widemargin.estimation.named_kernels import as_kernel, check_gamma
 from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows
 from widemargin.rows import canonical_rows, check_kernel_matrix, validated_data
@@ -103,6 +104,7 @@ class BilinearZeroShotClassifier(KnowsSignatures):
         self.seen_margin = seen_margin
         self.random_state = random_state
 
+    @restored_on_error
     def fit(self, X: Any, y: Any) -> Self:
         """Solve for V.
 
