@@ -15,6 +15,7 @@ from widemargin import (
     LinearMultiLabelClassifier,
     SparseKernelMultiLabelClassifier,
     SparseKernelMultiLabelClassifierCV,
+    export,
     load,
     save,
 )
@@ -165,6 +166,18 @@ def test_a_search_calibrates_what_it_has_chosen():
     assert hasattr(search, "predict_proba")
     told = search.fit(X, Y).predict_proba(X)
     assert_array_equal(search.best_estimator_.predict_proba(X), told)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_exports_have_scores_and_labels_alone(name, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    X, Y = rows(90)
+    machine = clone(MACHINES[name]).fit(X, Y)
+    exported = export.to_onnx(machine)
+    onnx.checker.check_model(exported)
+    assert [output.name for output in exported.graph.output] == ["label", "scores"]
+    export.to_c(machine, tmp_path / "machine.c")
+    assert "proba" not in (tmp_path / "machine.c").read_text(encoding="utf-8")
 
 
 def test_few_rows_are_too_few():
