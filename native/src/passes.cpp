@@ -14,6 +14,12 @@
 namespace widemargin {
 namespace {
 
+// Solves and products of small matrices: those of few classes take less time than a thread to wake.
+int threads_for_solves(std::size_t products, int n_threads) {
+  constexpr std::size_t products_of_thread = 200'000;
+  return threads_for(products, products_of_thread, n_threads);
+}
+
 template <class T>
 void gather(Matrix<const T> source, RowIndices chosen, std::vector<T>& tile) {
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -254,7 +260,8 @@ void add_weighted_grams(Matrix<const T> columns, Matrix<const T> candidates, Row
                         double* matrices, const Blas& blas, int n_threads) {
   const std::array blocks{columns, candidates};
   const std::size_t width = columns.columns + candidates.columns, size = width * width;
-  for_each_index(curvature.columns, n_threads, [&](std::size_t r) {
+  const std::size_t products = curvature.columns * chosen.size() * size;
+  for_each_index(curvature.columns, threads_for_solves(products, n_threads), [&](std::size_t r) {
     double* matrix = matrices + r * size;
     if (precise || std::is_same_v<T, double>) {
       add_weighted_gram(blocks, chosen, curvature, r, least[r], blas, matrix);
@@ -268,7 +275,8 @@ void add_weighted_grams(Matrix<const T> columns, Matrix<const T> candidates, Row
 
 void factorise(std::size_t count, std::size_t columns, std::size_t stride, double* matrices,
                bool raise, bool* failed, const Blas& blas, int n_threads) {
-  for_each_index(count, n_threads, [&](std::size_t r) {
+  const std::size_t products = count * columns * columns * (columns / 6 + 1);
+  for_each_index(count, threads_for_solves(products, n_threads), [&](std::size_t r) {
     double* matrix = matrices + r * stride * stride;
     for (std::size_t j = 0; j < columns; ++j) matrix[j * stride + j] += 1.0;
     failed[r] = false;
@@ -284,7 +292,7 @@ void precondition(std::span<const double> factors, Matrix<const double> right, M
                   const Blas& blas, int n_threads) {
   const std::size_t columns = right.rows, k = right.columns;
   const bool shared = factors.size() == columns * columns;
-  for_each_index(k, n_threads, [&](std::size_t r) {
+  for_each_index(k, threads_for_solves(k * columns * columns, n_threads), [&](std::size_t r) {
     std::vector<double> column(columns);
     for (std::size_t j = 0; j < columns; ++j) column[j] = right.row(j)[r];
     blas.cholesky_solve(columns, 1, factors.data() + (shared ? 0 : r * columns * columns),
@@ -310,7 +318,8 @@ void candidate_model(const CandidateSums& sums, std::size_t n_matrices, double* 
                      double* slope, double* bend, const Blas& blas, int n_threads) {
   const std::size_t columns = sums.residual.rows, count = sums.overlap.rows;
   const std::size_t all = columns + count, k = sums.residual.columns;
-  for_each_index(n_matrices, n_threads, [&](std::size_t r) {
+  const std::size_t products = n_matrices * all * all * (count + 1);
+  for_each_index(n_matrices, threads_for_solves(products, n_threads), [&](std::size_t r) {
     double *factor = matrices + r * all * all, *cross = factor + columns * all,
            *own = cross + columns;
     for (std::size_t i = 0; i < count; ++i) {

@@ -133,11 +133,9 @@ void DenseSlots::rows(std::span<const Slot> slots, std::size_t count, float* out
   if (count == 0) return;
   const std::size_t tasks = (slots.size() + kRowsOfTask - 1) / kRowsOfTask;
   const std::size_t products = slots.size() * count * products_per_value();
-  const std::size_t worth = products / kProductsOfThread + 1;
-  const int threads =
-      static_cast<int>(std::min<std::size_t>(worth, static_cast<std::size_t>(n_threads)));
   for_each_index_with<std::vector<float>>(
-      tasks, threads, [&](std::size_t task, std::vector<float>& left) {
+      tasks, threads_for(products, kProductsOfThread, n_threads),
+      [&](std::size_t task, std::vector<float>& left) {
         const std::size_t first = task * kRowsOfTask;
         const std::size_t some = std::min(kRowsOfTask, slots.size() - first);
         left.resize(kRowsOfTask * features());

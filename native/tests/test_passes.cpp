@@ -53,6 +53,13 @@ TEST("chunks cover all rows once, in order, whatever the number of threads") {
   }
 }
 
+TEST("threads are woken for work that is worth it") {
+  CHECK(threads_for(0, 100, 8) == 1);
+  CHECK(threads_for(250, 100, 8) == 3);
+  CHECK(threads_for(10'000, 100, 8) == 8);
+  CHECK(threads_for(10'000, 100, 0) == 1);
+}
+
 TEST("an exception of a task reaches the caller, from one thread or several") {
   for (const int n_threads : kThreads) {
     for (const std::size_t count : {1, 2, 100}) {

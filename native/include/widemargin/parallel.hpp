@@ -49,6 +49,13 @@ inline bool threads_are_alive() {
 #endif
 }
 
+// How many threads are worth waking for so many multiply-adds, where one is worth it for `each`. A
+// thread that is woken for less costs more than it does, and far more on cores that are busy.
+inline int threads_for(std::size_t products, std::size_t each, int n_threads) {
+  const std::size_t worth = products / each + 1;
+  return static_cast<int>(std::min(worth, static_cast<std::size_t>(std::max(n_threads, 1))));
+}
+
 // Calls task(index, state) for each index below `count`, with a state for each thread that lasts
 // over its tasks. An exception of a task is rethrown once all threads have stopped.
 template <class State, class Task>
