@@ -8,12 +8,12 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array
 
 from widemargin._system.parameters import check_choice, check_integer
 from widemargin._system.warnings import warn_user
+from widemargin.estimation.calibration import sigmoids
 from widemargin.estimation.fitting import restored_on_error
 from widemargin.kernels import Rows
 from widemargin.rows import canonical_rows, validated_data
@@ -276,12 +276,10 @@ class AttributeZeroShotClassifier(MetaEstimatorMixin, KnowsSignatures):  # type:
         for place in range(n_labels):
             if not scores[place]:
                 continue
-            truth = np.concatenate(truths[place])
+            found, truth = np.concatenate(scores[place]), np.concatenate(truths[place])
             if 0 < truth.sum() < len(truth):
-                model = LogisticRegression().fit(np.concatenate(scores[place])[:, None], truth)
-                # A label that is found the wrong way round says nothing of new classes.
-                slope[place] = max(0.0, float(model.coef_[0, 0]))
-                shift[place] = float(model.intercept_[0])
+                both = sigmoids(found[:, np.newaxis], truth[:, np.newaxis], np.ones(len(truth)))
+                slope[place], shift[place] = both[:, 0]
         return slope, shift
 
     def _warn_of_constant(self, seen: Places) -> None:
