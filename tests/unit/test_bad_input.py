@@ -84,7 +84,7 @@ BAD_PARAMETERS = {
     "C": ([0, -1.0, np.nan, np.inf, "1", "large"], ValueError),
     "gamma": ([0, -0.5, np.nan, np.inf, "wide"], ValueError),
     "loss": (["hinge", 3, None], ValueError),
-    "kernel": (["chi2", 3, None], ValueError),
+    "kernel": (["cubic", 3, None], ValueError),
     "basis": (["private", None, LearnedBasis], ValueError),
     "degree": ([0, -1], ValueError),
     "coef0": ([np.nan, np.inf], ValueError),

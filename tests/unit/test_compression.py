@@ -429,7 +429,7 @@ def test_other_estimators():
         ({"max_basis": 2.5}, TypeError, "max_basis must be an integer"),
         ({"target": "labels"}, ValueError, "target must be one of 'scores', 'classes'"),
         ({"C": 0.0}, ValueError, "C must be positive"),
-        ({"kernel": "chi2"}, ValueError, "kernel must be one of"),
+        ({"kernel": "cubic"}, ValueError, "kernel must be one of"),
         ({"kernel": "precomputed"}, ValueError, "Leave kernel=None"),
         ({"gamma": 0.5}, ValueError, "given by name"),
         ({"gamma": "auto"}, ValueError, "given by name"),

@@ -39,6 +39,8 @@ FENCE = re.compile(
 LANGUAGES = {"python", "text", "c", ""}
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
+MODULES = (widemargin, widemargin.export, widemargin.displays, widemargin.zero_shot)
+
 every_page = pytest.mark.parametrize("name", NAMES)
 SLOW = {"docs/user_guide.md"}  # pages whose code takes as long as that of all others
 
@@ -174,10 +176,7 @@ def test_names_that_a_page_gives_are_there(name):
 def test_parameters_that_a_page_gives_are_there(name):
     """Look for things like `early_stopping=True` in the text between code."""
     callables = [
-        member
-        for module in (widemargin, widemargin.export, widemargin.displays)
-        for member in vars(module).values()
-        if callable(member)
+        member for module in MODULES for member in vars(module).values() if callable(member)
     ]
     callables += [widemargin.SparseKernelClassifier.compile, widemargin.displays.BasisDisplay.plot]
     known = {each for member in callables for each in parameters_of(member)}

@@ -320,5 +320,9 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _validate_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         rows = canonical_rows(validated_data(self, X, reset=False, ensure_min_samples=0))
-        self.model_.check_rows(rows)
+        self._check_new_rows(rows)
         return rows
+
+    def _check_new_rows(self, rows: Rows) -> None:
+        """Require what the model requires of rows."""
+        self.model_.check_rows(rows)

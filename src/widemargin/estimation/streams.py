@@ -326,6 +326,13 @@ class StreamingClassifier(BaseClassifier):
         self._check_batch_rows(X)
         return canonical_rows(X), y, False
 
+    def _check_new_rows(self, rows: Rows) -> None:
+        """Require what the model requires of rows, and write none down for that."""
+        if "model_" in self.__dict__:
+            super()._check_new_rows(rows)
+        else:
+            self._check_batch_rows(rows)
+
     def _is_checked(self) -> bool:
         """Whether parameters are those of the call before."""
         stream = self.__dict__.get("_stream")
