@@ -124,7 +124,10 @@ def _judged(
     truth = np.concatenate([animals.y[test], animals.y_new])
     answers = both.predict(rows)
     is_new = np.arange(len(truth)) >= len(test)
-    parts = [100 * float(balanced_recall(truth[some], answers[some])) for some in (~is_new, is_new)]
+    parts = [
+        100 * float(balanced_accuracy_score(truth[some], answers[some]))
+        for some in (~is_new, is_new)
+    ]
     return Judged(
         name,
         ", ".join(f"{key} {value:g}" for key, value in best.items()),
@@ -133,11 +136,6 @@ def _judged(
         *parts,
         100 * harmonic_mean_accuracy(truth, answers, both.seen_classes_),
     )
-
-
-def balanced_recall(truth: np.ndarray, answers: np.ndarray) -> float:
-    """Return the mean accuracy of the classes of ``truth``, whatever else was answered."""
-    return float(np.mean([np.mean(answers[truth == each] == each) for each in np.unique(truth)]))
 
 
 def _accuracy_in_folds(
@@ -158,5 +156,5 @@ def _accuracy_in_folds(
         y = np.array([places[animal] for animal in animals.y.tolist()])
         machine = make(part, **choice).fit(values.known[np.ix_(train, train)], y[train])
         answers = machine.predict(values.known[np.ix_(test, train)])
-        found.append(balanced_recall(y[test], answers))
+        found.append(balanced_accuracy_score(y[test], answers))
     return float(np.mean(found))

@@ -10,20 +10,23 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._system.parameters import (
-    check_choice,
     check_integer,
     check_jobs,
     check_real,
     check_verbose,
 )
 from widemargin.estimation.base import BaseClassifier
-from widemargin.estimation.named_kernels import as_kernel, check_gamma, kernel_of_any_width
+from widemargin.estimation.named_kernels import (
+    as_kernel,
+    check_gamma,
+    check_kernel,
+    is_precomputed,
+    kernel_of_any_width,
+)
 from widemargin.estimation.targets import ClassTargets, TrainingRows
 from widemargin.estimation.weights import check_largest, check_loss_weight, checked_weights
 from widemargin.kernels import (
-    KERNEL_NAMES,
     Kernel,
-    Precomputed,
     Rows,
 )
 from widemargin.rows import canonical_rows, check_kernel_matrix, validated_data
@@ -49,13 +52,10 @@ class HasKernel(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         check_loss_weight(self.C)
 
     def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        return is_precomputed(self.kernel)
 
     def _check_kernel_parameters(self) -> None:
-        if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
+        check_kernel(self.kernel)
         check_gamma(self.gamma)
         check_integer("degree", self.degree, least=1, most=_LARGEST_DEGREE)
         check_real("coef0", self.coef0)

@@ -11,12 +11,14 @@ import scipy.sparse as sp
 
 from widemargin._system.parameters import check_choice, check_real
 from widemargin.kernels import (
+    KERNEL_NAMES,
     NAMED_KERNELS,
     Array,
     ChiSquare,
     CustomKernel,
     Kernel,
     KernelSum,
+    Precomputed,
     Rows,
     chi_square_distances,
     computes_densely,
@@ -75,6 +77,18 @@ def chi_square_gamma(rows: Rows, weights: Array | None = None) -> float:
     distance = float(counts @ distances / total)
     least = (16 * np.finfo(np.float64).eps) ** 2 * mean.sum()
     return 1.0 if distance <= least or not np.isfinite(1.0 / distance) else 1.0 / distance
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise unless this is the name of a kernel, a kernel or a callable."""
+    if not (isinstance(kernel, Kernel) or callable(kernel)):
+        check_choice("kernel", kernel, KERNEL_NAMES, ", a Kernel or a callable")
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Return whether rows are kernel values with all training rows."""
+    is_name = isinstance(kernel, str) and kernel == Precomputed.name
+    return is_name or isinstance(kernel, Precomputed)
 
 
 def check_gamma(gamma: Any) -> None:

@@ -17,7 +17,7 @@ from widemargin.estimation.calibration import sigmoids
 from widemargin.estimation.fitting import restored_on_error
 from widemargin.kernels import Rows
 from widemargin.rows import canonical_rows, validated_data
-from widemargin.zero_shot.candidates import HeldOut, KnowsSignatures, Places, is_table
+from widemargin.zero_shot.candidates import ClassFold, KnowsSignatures, Places, is_table
 from widemargin.zero_shot.signatures import Signatures, standardised, unit_rows
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -51,7 +51,9 @@ class _Attributes:
     share: Array
 
 
-class AttributeZeroShotClassifier(MetaEstimatorMixin, KnowsSignatures):  # type: ignore[misc]
+class AttributeZeroShotClassifier(  # type: ignore[misc]  # untyped base
+    MetaEstimatorMixin, KnowsSignatures
+):
     """Classes without training rows, by the attributes that a classifier of labels finds in a row.
 
     A class is known by its signature: the attributes that it has, or how much of each. From rows of
@@ -180,20 +182,16 @@ class AttributeZeroShotClassifier(MetaEstimatorMixin, KnowsSignatures):  # type:
         self._labels, self._attributes = self._known.levels(self.n_levels)
         self._warn_of_constant(np.unique(places))
         machine = self._fit_to(rows, places, weights)
-        is_tuned = self.candidates == "all" and isinstance(self.seen_margin, str)
         needs_sigmoids = self.rule == "probabilistic" and not _gives_probabilities(machine)
         self._sigmoids: tuple[Array, Array] | None = None
-        folds: list[HeldOut] = []
-        if is_tuned or needs_sigmoids:
+        folds: list[ClassFold] = []
+        if self._tunes_margin() or needs_sigmoids:
             why = "rule='probabilistic'" if needs_sigmoids else "seen_margin='tuned'"
             folds = list(self._folds(rows, places, weights, why))
         if needs_sigmoids:
             self._sigmoids = self._fit_sigmoids(folds)
-        margin = 0.0
-        if self.candidates == "all":
-            margin = self._margin(folds) if is_tuned else float(self.seen_margin)
         self.estimator_ = machine.estimator
-        return self._finish(machine, self._known, places, margin)
+        return self._finish(machine, self._known, places, folds)
 
     def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Learn from the attributes of each row; no class is seen."""
@@ -212,7 +210,7 @@ class AttributeZeroShotClassifier(MetaEstimatorMixin, KnowsSignatures):  # type:
         self._sigmoids = None
         machine = self._learned(rows, Y, np.arange(Y.shape[1]), sample_weight)
         self.estimator_ = machine.estimator
-        return self._finish(machine, self._known, none, 0.0)
+        return self._finish(machine, self._known, none, [])
 
     def _fit_to(self, rows: Rows, places: Places, weights: Array | None) -> _Attributes:
         seen = self._labels[np.unique(places)]
@@ -255,7 +253,7 @@ class AttributeZeroShotClassifier(MetaEstimatorMixin, KnowsSignatures):  # type:
             on = 1.0 / (1.0 + np.exp(-np.clip(slope * scores + shift, -30.0, 30.0)))
         return np.clip(on, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
 
-    def _fit_sigmoids(self, folds: list[HeldOut]) -> tuple[Array, Array]:
+    def _fit_sigmoids(self, folds: list[ClassFold]) -> tuple[Array, Array]:
         """Return slopes and shifts by which scores become probabilities, one for each label.
 
         They are fitted to rows of classes that the machine of a fold has not seen. A label that no

@@ -8,12 +8,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
-from widemargin._system.parameters import check_choice, check_real
+from widemargin._system.parameters import check_real
 from widemargin.estimation.fitting import restored_on_error
-from widemargin.estimation.named_kernels import as_kernel, check_gamma
-from widemargin.kernels import KERNEL_NAMES, Kernel, Precomputed, Rows
+from widemargin.estimation.named_kernels import (
+    as_kernel,
+    check_gamma,
+    check_kernel,
+    is_precomputed,
+)
+from widemargin.kernels import Rows
 from widemargin.rows import canonical_rows, check_kernel_matrix, validated_data
-from widemargin.zero_shot.candidates import KnowsSignatures, Places
+from widemargin.zero_shot.candidates import ClassFold, KnowsSignatures, Places
 from widemargin.zero_shot.signatures import Signatures, unit_rows
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -118,8 +123,7 @@ class BilinearZeroShotClassifier(KnowsSignatures):
         -------
         self : object
         """
-        if not (isinstance(self.kernel, Kernel) or callable(self.kernel)):
-            check_choice("kernel", self.kernel, KERNEL_NAMES, ", a Kernel or a callable")
+        check_kernel(self.kernel)
         check_gamma(self.gamma)
         check_real("row_ridge", self.row_ridge, positive=True)
         check_real("signature_ridge", self.signature_ridge, positive=True)
@@ -136,14 +140,10 @@ class BilinearZeroShotClassifier(KnowsSignatures):
             self.kernel, rows, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
         machine = self._fit_to(rows, places, None)
-        margin = 0.0
-        if self.candidates == "all":
-            if isinstance(self.seen_margin, str):
-                why = "seen_margin='tuned'"
-                margin = self._margin(list(self._folds(rows, places, None, why)))
-            else:
-                margin = float(self.seen_margin)
-        return self._finish(machine, known, places, margin)
+        folds: list[ClassFold] = []
+        if self._tunes_margin():
+            folds = list(self._folds(rows, places, None, "seen_margin='tuned'"))
+        return self._finish(machine, known, places, folds)
 
     def _fit_to(self, rows: Rows, places: Places, weights: Array | None) -> tuple[Rows, Array]:
         """Return the vectors, and ``(K + row_ridge I)^-1 Y S (S'S + signature_ridge I)^-1``."""
@@ -163,6 +163,4 @@ class BilinearZeroShotClassifier(KnowsSignatures):
         return np.asarray(self._kernel.double_block(rows, vectors) @ form @ self._unit_signatures.T)
 
     def _is_pairwise(self) -> bool:
-        return isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        return is_precomputed(self.kernel)

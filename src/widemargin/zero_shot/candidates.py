@@ -82,8 +82,8 @@ def _mean_over_classes(values: Array, classes: Array) -> float:
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Rows that a machine was not fitted to, and what it says of them.
+class ClassFold:
+    """A machine that saw some of the seen classes, and rows that it did not see.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class KnowsSignatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _folds(
         self, rows: Rows, places: Places, weights: Array | None, why: str
-    ) -> Iterator[HeldOut]:
+    ) -> Iterator[ClassFold]:
         """Yield machines that saw some of the seen classes, and rows that they did not see."""
         seen = np.unique(places)
         if len(seen) < N_FOLDS:
@@ -170,13 +170,13 @@ class KnowsSignatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             test = np.flatnonzero(is_unseen | ~is_kept)
             some = None if weights is None else weights[train]
             machine = self._fit_to(self._part(rows, train, train), places[train], some)
-            yield HeldOut(others, unseen, self._part(rows, test, train), places[test], machine)
+            yield ClassFold(others, unseen, self._part(rows, test, train), places[test], machine)
 
     def _part(self, rows: Rows, some: Places, columns: Places) -> Rows:
         """Return some rows; of a kernel matrix, their values with the rows of ``columns``."""
         return rows[some][:, columns] if self._is_pairwise() else rows[some]
 
-    def _margin(self, folds: list[HeldOut]) -> float:
+    def _margin(self, folds: list[ClassFold]) -> float:
         """Return the margin of the best harmonic mean over folds."""
         leads, judged = [], []
         for fold in folds:
@@ -224,10 +224,20 @@ class KnowsSignatures(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         return np.asarray(self.classes_[np.argmax(self.decision_function(X), axis=1)])
 
-    def _finish(self, machine: Any, known: Signatures, places: Places, margin: float) -> Self:
+    def _tunes_margin(self) -> bool:
+        return self.candidates == "all" and isinstance(self.seen_margin, str)
+
+    def _finish(
+        self, machine: Any, known: Signatures, places: Places, folds: list[ClassFold]
+    ) -> Self:
+        """Keep what was fitted, with a margin that is chosen by folds where it is tuned."""
         self._machine = machine
         self._is_seen = np.isin(np.arange(len(known.class_names)), places)
-        self.seen_margin_ = margin
+        if self._tunes_margin() and len(places):
+            self.seen_margin_ = self._margin(folds)
+        else:  # no class is lowered where no seen one is answered
+            is_given = self.candidates == "all" and len(places) > 0
+            self.seen_margin_ = float(self.seen_margin) if is_given else 0.0
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
