@@ -51,8 +51,9 @@ class _Attributes:
     share: Array
 
 
-class AttributeZeroShotClassifier(  # type: ignore[misc]  # untyped base
-    MetaEstimatorMixin, KnowsSignatures
+class AttributeZeroShotClassifier(
+    MetaEstimatorMixin,  # type: ignore[misc]  # untyped
+    KnowsSignatures,
 ):
     """Classes without training rows, by the attributes that a classifier of labels finds in a row.
 
