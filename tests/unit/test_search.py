@@ -41,6 +41,17 @@ class TestOneStandardError:
         # Where none is as good, the best is.
         assert fewest_within_one_standard_error([5, 10], scores, floor=0.99) == 1
 
+    def test_of_machines_that_score_alike_the_loss_tells(self):
+        scores = np.array([[0.858, 0.898, 0.938], [0.859, 0.899, 0.939], [0.86, 0.9, 0.94]])
+        losses = np.array([0.098, 0.083, 0.082])
+        assert fewest_within_one_standard_error([5, 10, 20], scores, losses=losses) == 1
+        # That of a machine which is out of the question does not count, nor does none.
+        low = np.concatenate([[scores[0] - 0.1], scores])
+        losses = np.array([0.01, 0.098, 0.083, 0.082])
+        assert fewest_within_one_standard_error([2, 5, 10, 20], low, losses=losses) == 2
+        losses = np.full(3, np.nan)
+        assert fewest_within_one_standard_error([5, 10, 20], scores, losses=losses) == 0
+
     def test_the_best_where_others_are_worse_by_more(self):
         scores = np.array([[0.5, 0.6, 0.7], [0.82, 0.86, 0.9], [0.86, 0.9, 0.94]])
         assert fewest_within_one_standard_error([5, 10, 20], scores) == 2

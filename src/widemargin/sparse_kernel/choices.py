@@ -191,12 +191,16 @@ def _middle_best(judged: list[tuple[Pair, float]]) -> Pair:
 
 
 def fewest_within_one_standard_error(
-    counts: Sequence[int], scores: Array, floor: float = -np.inf
+    counts: Sequence[int],
+    scores: Array,
+    floor: float = -np.inf,
+    losses: Array | None = None,
 ) -> int:
     """Return the place of the fewest vectors that are about as good as the best.
 
     Never more than a quarter of a point is given away, nor more than a tenth of what the best one
-    lacks of 1, which is its error where scores are accuracies.
+    lacks of 1, which is its error where scores are accuracies. Few rows tell sizes apart by their
+    losses sooner than by scores, so that the loss must be about the least of those that are as good.
 
     Parameters
     ----------
@@ -207,9 +211,13 @@ def fewest_within_one_standard_error(
         single split.
     floor : float, default=-inf
         A mean score below which no machine is taken, if another one is above it.
+    losses : ndarray of shape (n_candidates,), default=None
+        Mean losses of the rows that judged. Where they are NaN, only scores count.
     """
     means = scores.mean(axis=1)
     lacking = max(1.0 - float(means.max()), 0.0)
     error = min(_standard_error(scores[np.argmax(means)]), _MOST_LOST, _MOST_LOST_SHARE * lacking)
-    good = np.flatnonzero(means >= max(means.max() - error, min(floor, means.max()))).tolist()
-    return int(min(good, key=lambda place: (counts[place], -means[place])))
+    good = np.flatnonzero(means >= max(means.max() - error, min(floor, means.max())))
+    if losses is not None:
+        good = good[~(losses[good] > _SAME_LOSS * np.fmin.reduce(losses[good]))]
+    return int(min(good.tolist(), key=lambda place: (counts[place], -means[place])))

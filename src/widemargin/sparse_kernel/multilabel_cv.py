@@ -74,7 +74,8 @@ class SparseKernelMultiLabelClassifierCV(SearchesSettings, HasLabels):
     one_standard_error : bool, default=True
         Whether the fewest vectors are taken whose mean score is at most one standard error below
         the best, instead of the best. Never more than a quarter of a point (0.0025) is given away,
-        nor more than a tenth of what the best score lacks of 1.
+        nor more than a tenth of what the best score lacks of 1, nor, of learned vectors, more than
+        2 % of the loss of the rows that judge.
 
     refit : bool, default=True
         Whether a machine is fitted to all rows in the end. Without it nothing is predicted.

@@ -175,7 +175,8 @@ class SearchesSettings(HasBasisSettings, ClassifierMixin, BaseClassifier):  # ty
         scores = np.array([record.scores for record in grown])
         if self.one_standard_error:
             floor = search.linear_score() if len(grown) > 1 else -np.inf
-            chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores, floor)
+            losses = np.array([record.losses.mean() for record in grown])
+            chosen = fewest_within_one_standard_error(sizes[: len(grown)], scores, floor, losses)
         else:
             chosen = int(np.argmax(scores.mean(axis=1)))
         metric, _, width, linear = choice
