@@ -6,6 +6,11 @@ three arguments or more every pair of values. ``combinations(pairs=False)`` is f
 long: every value is enough there, of many arguments too. Arguments of one ``parametrize`` count as
 one. A module may be marked as a whole; a test of one argument has no combinations.
 
+Of any other test, and of what that leaves, ``make test`` asks four cases at the most: they are
+spread over the list, and begin at another place in each test, so that the values of a list that
+several tests share are all met. ``every_case`` marks tests, or modules, of which each case is a
+question of its own and takes next to no time: they are asked whole.
+
 ``turns("metric", "loss")`` marks a module of slow tests that ask much the same of many values: a
 test that has no other arguments than these is asked one case, and the next test the next. So every
 value is met by some of the tests.
@@ -17,6 +22,8 @@ import itertools
 from collections import Counter
 
 import pytest
+
+MOST_CASES = 4  # of a test that "make test" asks
 
 
 def covering(cases):
@@ -64,7 +71,12 @@ def choices(arguments, groups, *, pairs=True):
 
 def tests_with(items, mark):
     """Yield the cases of each test that has arguments and this mark."""
-    marked = [item for item in items if hasattr(item, "callspec") and item.get_closest_marker(mark)]
+    return _tests(item for item in items if item.get_closest_marker(mark))
+
+
+def _tests(items):
+    """Yield the cases of each test that has arguments."""
+    marked = [item for item in items if hasattr(item, "callspec")]
     # The same test, next to itself: pytest collects the cases of one after the other.
     for _, group in itertools.groupby(marked, key=lambda item: (item.parent, item.originalname)):
         yield list(group)
@@ -74,6 +86,7 @@ def mark_thorough(items):
     """Mark what is left out of the quick tier."""
     _mark_combinations(items)
     _mark_turns(items)
+    _mark_many(items)
 
 
 def _mark_combinations(items):
@@ -96,4 +109,19 @@ def _mark_turns(items):
             asked = turns[module] % len(cases)
             turns[module] += 1
             for number in set(range(len(cases))) - {asked}:
+                cases[number].add_marker(pytest.mark.thorough)
+
+
+def _mark_many(items):
+    """Mark what goes beyond the most cases of a test, begun at another place each time."""
+    asked = [
+        item
+        for item in items
+        if not (item.get_closest_marker("thorough") or item.get_closest_marker("every_case"))
+    ]
+    for turn, cases in enumerate(_tests(asked)):
+        if len(cases) > MOST_CASES:
+            first = turn % len(cases)
+            kept = {(first + k * len(cases) // MOST_CASES) % len(cases) for k in range(MOST_CASES)}
+            for number in set(range(len(cases))) - kept:
                 cases[number].add_marker(pytest.mark.thorough)

@@ -149,6 +149,7 @@ def test_learned_bases(solver, dtype):
 
 
 @pytest.mark.parametrize("basis", ["shared", "learned"])
+@pytest.mark.thorough
 def test_choice_by_cross_validation(basis):
     X, y = load("iris", n_rows=60)
     basis = LearnedBasis(max_iter=6) if basis == "learned" else basis
@@ -319,6 +320,7 @@ def test_a_machine_far_from_its_optimum_says_so(name, coef0, C):
         machine.fit(X, y)
 
 
+@pytest.mark.thorough
 def test_a_small_gradient_does_not_end_a_solve_that_has_much_to_gain():
     X, y = load_digits(return_X_y=True)
     settings = {"kernel": "linear", "C": 10.0, "random_state": 0}

@@ -24,7 +24,7 @@ from widemargin.kernels import (
 )
 from widemargin.models import KernelExpansion, LinearMap
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.every_case]
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}
 FORMS = {"dense": np.asarray, "csr": sp.csr_matrix}

@@ -33,7 +33,8 @@ from widemargin.solvers.duals.expansion import DUAL_LOSSES
 BASES = ("shared", "per_class", "learned")
 METRICS = ("none", "diagonal", "full")
 LEAST_CHECKS = 50  # scikit-learn 1.6 has that many for a classifier, later ones more
-SHARE = 4  # of its checks "make test" asks one in so many of a machine whose class is met before
+# Of its checks "make test" asks one in so many: of the first machine of a class, and of others.
+SHARE, SMALLER_SHARE = 3, 12
 NEEDS_AN_ENVIRONMENT_VARIABLE = {"check_array_api_input"}  # the one check that may be skipped,
 # but for this one, of machines that give no probabilities:
 NEEDS_PROBABILITIES = {"check_classifiers_multilabel_output_format_predict_proba"}
@@ -185,11 +186,17 @@ FIRST, OTHERS = in_tiers()
 def is_asked_always(machine, number):
     """Return whether ``make test`` asks one of the first machines the check of this number.
 
-    The first machine of a class is asked all of them. The others of the class share them, so that
-    neighbours are asked different ones.
+    Machines share the checks, so that neighbours are asked different ones.
     """
-    place = [each for each in FIRST if type(each) is type(machine)].index(machine)
-    return place == 0 or (place + number) % SHARE == 0
+    firsts = firsts_of_classes()
+    if machine in firsts:
+        return (firsts.index(machine) + number) % SHARE == 0
+    return (FIRST.index(machine) + number) % SMALLER_SHARE == 0
+
+
+def firsts_of_classes():
+    """Return the first machine of each class."""
+    return list({type(machine): machine for machine in reversed(FIRST)}.values())
 
 
 def first_checks():
@@ -199,21 +206,30 @@ def first_checks():
     """
     mark = parametrize_with_checks(FIRST, expected_failed_checks=not_expected_of).mark
     names, cases = mark.args
-    asked, numbers = [], Counter()
+    # A check that is expected to fail comes with a mark, others as they are.
+    cases = [pytest.param(*case) if type(case) is tuple else case for case in cases]
+    numbers, always = Counter(), []
     for case in cases:
-        # A check that is expected to fail comes with a mark, others as they are.
-        case = pytest.param(*case) if type(case) is tuple else case
         machine = case.values[0]
-        if not is_asked_always(machine, numbers[id(machine)]):
-            case = pytest.param(*case.values, marks=(*case.marks, pytest.mark.thorough))
+        always.append(is_asked_always(machine, numbers[id(machine)]))
         numbers[id(machine)] += 1
-        asked.append(case)
+    # A check that few machines have may have been nobody's turn: then all of them are asked.
+    met = {
+        name_of(case.values[1]) for case, is_asked in zip(cases, always, strict=True) if is_asked
+    }
+    asked = [
+        case
+        if is_asked or name_of(case.values[1]) not in met
+        else pytest.param(*case.values, marks=(*case.marks, pytest.mark.thorough))
+        for case, is_asked in zip(cases, always, strict=True)
+    ]
     return names, asked, mark.kwargs
 
 
 ARGUMENTS, FIRST_CHECKS, OPTIONS = first_checks()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(ARGUMENTS, FIRST_CHECKS, **OPTIONS)
 def test_check_of_scikit_learn(estimator, check):
     if has_labels(estimator) and not gives_indicators():
@@ -245,19 +261,16 @@ def test_the_first_machines_share_every_check():
         case.values for case in FIRST_CHECKS if all(mark.name != "thorough" for mark in case.marks)
     ]
     asked = Counter(machine for machine, _ in always)
-    whole = {type(machine): machine for machine in reversed(FIRST)}  # the first of each class
-    assert {cls.__name__: str(machine) for cls, machine in whole.items()} == {
+    firsts = firsts_of_classes()
+    assert {type(machine).__name__: str(machine) for machine in firsts} == {
         name: str(unfitted(name, random_state=None)) for name in ESTIMATORS
     }
     for machine in FIRST:
         checks = len(list(estimator_checks_generator(machine)))
-        share = 1 if machine is whole[type(machine)] else SHARE
+        share = SHARE if machine in firsts else SMALLER_SHARE
         assert asked[machine] >= checks // share >= LEAST_CHECKS // share
-    for cls in whole:
-        others = [machine for machine in FIRST if type(machine) is cls][1:]
-        checks = {name_of(check) for machine, check in always if machine in others}
-        every = {name_of(check) for _, check in estimator_checks_generator(whole[cls])}
-        assert checks >= every or len(others) < SHARE
+    every = {name_of(check) for each in FIRST for _, check in estimator_checks_generator(each)}
+    assert {name_of(check) for _, check in always} == every
     assert len(FIRST_CHECKS) == sum(len(list(estimator_checks_generator(each))) for each in FIRST)
 
 

@@ -32,7 +32,7 @@ from widemargin.kernels import (
     Sigmoid,
 )
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.every_case]
 
 PARAMETERS = {"gamma": 0.3, "degree": 3, "coef0": 1.0}
 OTHERS = {"sigmoid": {"gamma": 0.4, "coef0": -0.5}}

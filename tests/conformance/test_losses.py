@@ -20,6 +20,8 @@ from widemargin.losses import (
 from widemargin.objectives import BasisObjective
 from widemargin.row_blocks import Scores
 
+pytestmark = pytest.mark.every_case
+
 N_OUTPUTS = 5
 
 

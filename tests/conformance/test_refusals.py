@@ -19,6 +19,8 @@ from contract import (
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
+pytestmark = pytest.mark.every_case
+
 METHODS = ("predict", "decision_function")
 
 

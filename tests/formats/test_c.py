@@ -419,6 +419,7 @@ def test_smallest_models(tmp_path, quantize):
 
 
 @needs_compiler
+@pytest.mark.thorough
 def test_wide_text_models_stay_small(tmp_path):
     rng = np.random.RandomState(0)
     basis = sp.random(80, 70_000, density=5e-4, random_state=rng, format="csr")
@@ -633,6 +634,7 @@ def test_the_hyperbolic_tangent(tmp_path, dtype, alone):
 
 @needs_compiler
 @pytest.mark.parametrize("level", ["-O0", pytest.param("-O3", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_sanitizers_find_nothing(tmp_path, level):
     sources, calls, declarations = [], [], []
     for kernel, sparse, quantize in itertools.product(

@@ -24,6 +24,8 @@ from widemargin.model_files._codec import OBJECTS, SETTINGS, SOLVERS
 from widemargin.readouts import Readout
 from widemargin.solvers.duals.larank import LaRank
 
+pytestmark = pytest.mark.every_case
+
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("v*_*.widemargin"))
 NEXT = model_files.FORMAT + 1
 

@@ -281,6 +281,7 @@ def use(loaded):
 
 
 @every_seed(N_VALUES)
+@pytest.mark.thorough
 def test_changed_values_are_checked(originals, tmp_path, seed, n_files):
     source = random.Random(seed)
     file = tmp_path / "broken"
@@ -339,6 +340,7 @@ CLAIMS = """
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
+@pytest.mark.thorough
 def test_claims_reserve_no_memory(originals, tmp_path):
     files = []
 

@@ -406,6 +406,7 @@ def test_a_random_state_goes_on_where_it_was(file):
     assert loaded.randint(1000, size=9).tolist() == state.randint(1000, size=9).tolist()
 
 
+@pytest.mark.thorough
 def test_loaded_machines_are_pickled_without_their_file(machine, file):
     X, _ = rows()
     save(machine, file)
@@ -858,6 +859,7 @@ KILLED = """
 
 
 @POSIX
+@pytest.mark.thorough
 def test_a_killed_save_leaves_the_old_file_or_the_new(file):
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLED), str(file)],

@@ -146,6 +146,7 @@ def test_wrong_number_of_features():
         pytest.param("widemargin.export, skl2onnx", marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.thorough
 def test_order_of_imports(imports):
     code = (
         f"import {imports}\n"

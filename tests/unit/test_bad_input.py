@@ -16,6 +16,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from widemargin import ChosenBasis, LearnedBasis, SparseKernelClassifier
 from widemargin.losses import CLASS_LOSSES, CrammerSinger
 
+pytestmark = pytest.mark.every_case
+
 rng = np.random.RandomState(0)
 X = rng.randn(30, 3)
 y = np.arange(30) % 3
@@ -302,6 +304,7 @@ def test_an_error_in_a_kernel_leaves_nothing_behind(loss):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory, lest a failure takes it all")
+@pytest.mark.thorough
 def test_more_features_than_32_bits_can_number():
     program = """
         import resource

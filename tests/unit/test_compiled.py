@@ -33,7 +33,7 @@ from widemargin.kernels import (
 from widemargin.models import KernelExpansion, LinearMap
 from widemargin.readouts import Readout
 
-pytestmark = pytest.mark.combinations
+pytestmark = [pytest.mark.combinations, pytest.mark.every_case]
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-10}  # relative to the largest score
 N_FEATURES, N_BASIS = 6, 11

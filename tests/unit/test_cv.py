@@ -350,6 +350,7 @@ class TestSettings:
 
 class TestWeights:
     @pytest.mark.parametrize("cv", [2, StratifiedKFold(2)], ids=["folds", "splitter"])
+    @pytest.mark.thorough
     def test_rows_without_weight_do_not_count(self, data, cv):
         X, y = data
         weights = np.ones(len(y))

@@ -25,6 +25,7 @@ def fitted(digits):
     return SparseKernelClassifierCV((10, 20, 40), cv=2, random_state=0).fit(*digits[0])
 
 
+@pytest.mark.thorough
 def test_a_small_machine_about_as_good_as_large_ones(fitted, digits):
     by_hand = SparseKernelClassifier(100, basis="learned", C=3.0, random_state=0).fit(*digits[0])
     assert fitted.score(*digits[1]) > by_hand.score(*digits[1]) - 0.02
@@ -44,6 +45,7 @@ def test_a_small_machine_about_as_good_as_large_ones_on_rows_of_other_writers():
     assert chosen.score(X[600:], y[600:]) > by_hand.score(X[600:], y[600:]) - 0.02
 
 
+@pytest.mark.thorough
 def test_the_score_of_a_size_is_that_of_cross_validation(fitted, digits):
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     expected = cross_val_score(clone(fitted.best_estimator_), *digits[0], cv=folds)
@@ -74,6 +76,7 @@ def test_processes_change_nothing(digits):
     assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
+@pytest.mark.thorough
 def test_more_rows_do_not_ask_for_another_balance(digits):
     # What the search on few rows rests on: C weighs a sum, and the prior stays as it is.
     X, y = digits[0]

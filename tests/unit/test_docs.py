@@ -31,6 +31,7 @@ def test_all_names_exist():
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", widemargin.__version__)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "name",
     [

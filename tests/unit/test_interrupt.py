@@ -27,7 +27,14 @@ PROGRAM = """
 
 @can_send_signals
 @pytest.mark.parametrize(
-    "settings", ["", "basis=ChosenBasis(n_candidates='all')", "basis='per_class'", "n_jobs=2"]
+    "settings",
+    [
+        "n_jobs=2",
+        *(
+            pytest.param(settings, marks=pytest.mark.thorough)
+            for settings in ("", "basis=ChosenBasis(n_candidates='all')", "basis='per_class'")
+        ),
+    ],
 )
 def test_ctrl_c_ends_a_long_fit(settings):
     program = PROGRAM.format(settings=settings)

@@ -48,6 +48,7 @@ def test_sparse_labels_make_the_same_choice(found):
     assert_array_equal(sparse.predict(X), found.predict(X))
 
 
+@pytest.mark.thorough
 def test_a_learned_basis_with_a_prior_and_weights_is_searched():
     settings = {"basis": "learned", "Cs": "auto", "max_basis": [3], "threshold": "tuned"}
     learned = search(**settings, prior=priors.from_labels(Y), class_weight="balanced").fit(X, Y)

@@ -272,6 +272,7 @@ def test_a_seed_gives_the_same_bits_with_any_number_of_threads(metric, larger_pr
         assert first.objective_ == other.objective_
 
 
+@pytest.mark.thorough
 def test_threads_of_k_means_change_no_bit(rng):
     """k-means adds the sums of its threads in any order; more than two of them tell."""
     program = """
@@ -891,6 +892,7 @@ def test_a_gradient_that_is_no_number_ends_at_the_last_good_state(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_long_fit():
     program = """
         import numpy as np

@@ -209,6 +209,7 @@ def linear_problem():
     return X[:400], y[:400], X[400:], y[400:]
 
 
+@pytest.mark.thorough
 def test_few_vectors_say_what_a_linear_model_says(linear_problem):
     X, y, others, labels = linear_problem
     scale = X.std(axis=0)

@@ -103,6 +103,7 @@ def compile_c(source):
         subprocess.run([compiler, *strict, "-c", "page.c"], check=True)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in NAMES],

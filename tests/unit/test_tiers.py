@@ -4,7 +4,7 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
-from tiers import choices, covering, mark_thorough
+from tiers import MOST_CASES, choices, covering, mark_thorough
 
 
 def cases_of(*lengths):
@@ -52,14 +52,18 @@ def test_values_keep_company_by_turns():
 class Item:
     """What pytest collects, as far as tiers are concerned."""
 
-    def __init__(self, name, params=None, mark=None, together=()):
-        self.parent, self.originalname, self.mark, self.marks = None, name, mark, []
+    def __init__(self, name, params=None, mark=None, together=(), every_case=True):
+        self.parent, self.originalname, self.marks = None, name, []
+        self.given = [mark] if mark else []
+        self.given += [pytest.mark.every_case] if every_case else []
         self.parametrized = [pytest.mark.parametrize(names, []).mark for names in together]
         if params is not None:
             self.callspec = SimpleNamespace(params=params)
 
     def get_closest_marker(self, name):
-        return self.mark.mark if self.mark and self.mark.name == name else None
+        if name in self.marks:
+            return getattr(pytest.mark, name).mark
+        return next((each.mark for each in self.given if each.name == name), None)
 
     def iter_markers(self, name):
         return self.parametrized if name == "parametrize" else []
@@ -109,3 +113,26 @@ def test_tests_take_turns():
     asked = [[item.callspec.params["a"] for item in cases if not item.marks] for cases in tests]
     assert asked == [[0], [1], [2], [0]]
     assert not any(item.marks for item in wider)
+
+
+def test_long_lists_are_asked_in_part():
+    tests = [
+        [Item(f"test {number}", case, every_case=False) for case in cases_of(11)]
+        for number in range(6)
+    ]
+    products = [
+        Item("product", case, pytest.mark.combinations, every_case=False) for case in cases_of(6, 3)
+    ]
+    short = [Item("short", case, every_case=False) for case in cases_of(MOST_CASES)]
+    mark_thorough([*itertools.chain(*tests), *products, *short])
+    asked = [[item.callspec.params["a"] for item in cases if not item.marks] for cases in tests]
+    assert all(len(values) == MOST_CASES for values in asked)
+    assert set().union(*asked) == set(range(11))
+    assert sum(not item.marks for item in products) == MOST_CASES
+    assert not any(item.marks for item in short)
+
+
+def test_cases_that_are_questions_of_their_own_are_asked_whole():
+    cases = [Item("test", case) for case in cases_of(11)]
+    mark_thorough(cases)
+    assert not any(item.marks for item in cases)

@@ -51,6 +51,7 @@ def run(source, folder, patience):
 
 
 @posix_only
+@pytest.mark.thorough
 def test_a_test_that_waits_fails_and_the_others_run(tmp_path):
     done = run(IN_PYTHON, tmp_path, patience=30)
     assert "Timeout" in done.stdout
@@ -58,6 +59,7 @@ def test_a_test_that_waits_fails_and_the_others_run(tmp_path):
 
 
 @posix_only
+@pytest.mark.thorough
 def test_native_code_that_hangs_is_ended_and_shown(tmp_path):
     done = run(IN_NATIVE_CODE, tmp_path, patience=1)
     assert done.returncode == 1
