@@ -6,7 +6,7 @@ three arguments or more every pair of values. ``combinations(pairs=False)`` is f
 long: every value is enough there, of many arguments too. Arguments of one ``parametrize`` count as
 one. A module may be marked as a whole; a test of one argument has no combinations.
 
-Of any other test, and of what that leaves, ``make test`` asks four cases at the most: they are
+Of any other test, and of what that leaves, ``make test`` asks three cases at the most: they are
 spread over the list, and begin at another place in each test, so that the values of a list that
 several tests share are all met. ``every_case`` marks tests, or modules, of which each case is a
 question of its own and takes next to no time: they are asked whole.
@@ -23,7 +23,7 @@ from collections import Counter
 
 import pytest
 
-MOST_CASES = 4  # of a test that "make test" asks
+MOST_CASES = 3  # of a test that "make test" asks
 
 
 def covering(cases):

@@ -398,6 +398,7 @@ def test_one_row_under_every_label_stays_within_its_caps(solver, loss):
 @every_solver
 @every_loss
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.thorough
 def test_rows_of_no_length(solver, loss, form):
     """A row with k(x, x) = 0 never scores: its loss is what it is, and its coefficients are free to
     go to their bounds without a change of w.

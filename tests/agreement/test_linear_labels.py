@@ -221,6 +221,7 @@ def test_a_machine_goes_on_after_its_time_was_over(monkeypatch):
     assert_array_equal(late.coef_, machine().fit(X, Y).coef_)
 
 
+@pytest.mark.combinations
 @pytest.mark.parametrize("loss", ["hinge", "correlated_hamming"])
 @pytest.mark.parametrize("is_related", [False, True])
 def test_a_warm_start_goes_on_from_the_coefficients(loss, is_related, tmp_path):

@@ -560,6 +560,7 @@ def test_header_in_two_files(tmp_path):
 
 @needs_cpp
 @pytest.mark.parametrize("quantize", [None, pytest.param("int16", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_cpp_takes_the_same_files(tmp_path, quantize):
     sources = []
     for kernel, kind in (

@@ -536,6 +536,7 @@ def test_parameters_are_checked():
         to_onnx(model, opset=12)
 
 
+@pytest.mark.thorough
 def test_says_what_to_install_without_onnx():
     code = (
         "import sys; sys.modules['onnx'] = None; sys.modules['skl2onnx'] = None\n"

@@ -26,8 +26,6 @@ from widemargin.model_files import load, save
 from widemargin.models import KernelExpansion
 from widemargin.sparse_kernel.compression import compress
 
-pytestmark = pytest.mark.every_case
-
 CLASS_MACHINES = {
     "chosen": SparseKernelClassifier(15, kernel="chi2", random_state=0),
     "per class": SparseKernelClassifier(15, kernel="chi2", basis="per_class", random_state=0),

@@ -250,6 +250,7 @@ def test_another_kernel():
     assert quiet(full, 10, X, kernel=Laplacian(0.3)).kernel == Laplacian(0.3)
 
 
+@pytest.mark.thorough
 def test_a_learned_basis_needs_a_kernel():
     X, y = problem(4)
     full = SparseKernelClassifier(6, basis="learned", random_state=0).fit(X, y)

@@ -52,6 +52,7 @@ def test_the_score_of_a_size_is_that_of_cross_validation(fitted, digits):
     assert abs(fitted.best_score_ - expected.mean()) < 0.02
 
 
+@pytest.mark.thorough
 def test_the_last_fit_is_that_of_the_machine_with_these_settings(fitted, digits):
     machine = clone(fitted.best_estimator_)
     parameters = machine.get_params()

@@ -118,7 +118,7 @@ def test_tests_take_turns():
 def test_long_lists_are_asked_in_part():
     tests = [
         [Item(f"test {number}", case, every_case=False) for case in cases_of(11)]
-        for number in range(6)
+        for number in range(8)
     ]
     products = [
         Item("product", case, pytest.mark.combinations, every_case=False) for case in cases_of(6, 3)
