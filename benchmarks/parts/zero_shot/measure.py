@@ -24,7 +24,7 @@ from widemargin.zero_shot import (
 
 _FOLDS = 4
 _RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0)
-_CS = (1.0, 3.0, 10.0, 30.0)
+_CS, _SQUARED_CS = (1.0, 3.0, 10.0, 30.0), (0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT = 5  # one in so many rows of seen animals is judged by, where all animals are answered
 _SAMPLE = 500  # rows whose distances give the width of a kernel
 _JOBS = 2
@@ -70,8 +70,12 @@ def measure(settings: Settings, wanted: list[str]) -> list[Judged] | None:
                 for one, other in product(ridges, ridges)
             ],
         ),
-        "attributes, correlation": (_by("correlation"), [{"C": C} for C in Cs]),
-        "attributes, probabilistic": (_by("probabilistic"), [{"C": C} for C in Cs[:2]]),
+        "attributes, hinge, correlation": (_by("correlation"), [{"C": C} for C in Cs]),
+        "attributes, hinge, probabilistic": (_by("probabilistic"), [{"C": C} for C in Cs[:2]]),
+        "attributes, squared, correlation": (
+            _by("correlation", "squared"),
+            [{"C": C} for C in settings.amount(_SQUARED_CS, quick=(1.0,))],
+        ),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of attributes that all of few animals have
@@ -95,10 +99,10 @@ def _bilinear(animals: Animals, **parameters: Any) -> BilinearZeroShotClassifier
     return BilinearZeroShotClassifier(animals.graded, kernel="precomputed", **parameters)
 
 
-def _by(rule: str) -> Make:
+def _by(rule: str, loss: str = "hinge") -> Make:
     def make(animals: Animals, C: float, **parameters: Any) -> AttributeZeroShotClassifier:
         attributes = KernelMultiLabelClassifier(
-            C=C, kernel="precomputed", random_state=0, n_jobs=_JOBS
+            C=C, loss=loss, kernel="precomputed", random_state=0, n_jobs=_JOBS
         )
         return AttributeZeroShotClassifier(attributes, animals.graded, rule=rule, **parameters)
 

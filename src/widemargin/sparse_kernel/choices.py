@@ -31,7 +31,9 @@ _WIDE = 1 / 8  # a factor of gamma, with which learned units begin far wider
 _MOST_LOST, _MOST_LOST_SHARE = 0.0025, 0.1
 _CHANCE = 0.003  # of a score, that may set choices apart in any case
 _SAME_LOSS = 1.02  # times the least one, up to which losses are about the same
-_CLOSE = 0.01  # of a score, within which two choices are judged once more
+# Of a score, within which two choices are judged once more: absolute, and as a share of what the
+# best lacks of 1. Where much is lacking, much can still change.
+_CLOSE, _CLOSE_SHARE = 0.01, 0.1
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,16 @@ def survey(
         best = best_of([best, (*best[:2], _WIDE, best[3])])
     for linear in linear_parts[1:]:
         best = best_of([best, (*best[:3], linear)])
+    if judge_again is None or best not in known:
+        return best
+    best_score = known[best].scores.mean()
+    close = max(_CLOSE, _CLOSE_SHARE * (1.0 - best_score))
     near = [
         choice
         for choice, outcome in known.items()
-        if choice[0] != best[0] and known[best].scores.mean() - outcome.scores.mean() < _CLOSE
+        if choice[0] != best[0] and best_score - outcome.scores.mean() < close
     ]
-    if near and judge_again is not None:
+    if near:
         rival = max(near, key=lambda choice: known[choice].scores.mean())
         best = _best(judge_again([best, rival]), best)
     return best
@@ -200,7 +206,7 @@ def fewest_within_one_standard_error(
 
     Never more than a quarter of a point is given away, nor more than a tenth of what the best one
     lacks of 1, which is its error where scores are accuracies. Few rows tell sizes apart by their
-    losses sooner than by scores, so that the loss must be about the least of those that are as good.
+    losses sooner than by scores, so that the loss must be about the least of all that are as good.
 
     Parameters
     ----------
