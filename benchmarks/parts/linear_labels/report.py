@@ -21,7 +21,7 @@ def target_rows(found: Found) -> Iterator[Row]:
     for each in found.comparisons:
         ratio = each.ours / each.rival
         yield AGAINST_ONE_A_LABEL[each.dataset], ratio, f"{ratio:.2f}x"
-        if each.dataset == "tmc2007_500":
+        if each.with_prior is not None:
             ratio = each.with_prior / each.ours
             yield OF_A_PRIOR, ratio, f"{ratio:.2f}x"
     large = found.large
@@ -37,7 +37,7 @@ def sections(found: Found) -> list[str]:
         [
             *(each.dataset, each.n_labels, f"{each.ours:.2f}", f"{each.rival:.2f}"),
             *(f"{each.objective:.6g}", f"{each.rival_objective:.6g}", f"{each.rival_tol:g}"),
-            f"{each.with_prior:.2f}",
+            "" if each.with_prior is None else f"{each.with_prior:.2f}",
         ]
         for each in found.comparisons
     ]
