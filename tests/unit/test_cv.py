@@ -415,12 +415,19 @@ class TestMachinesChooseC:
     def test_it_is_the_geometric_mean_over_the_splits(self, searched):
         machine, judged = searched
         results = machine.cv_results_
-        assert len(judged) == 2 * len(results["stage"])
+        # The size that metrics were compared at was judged then, and is not learned once more.
+        names = ("metric", "width", "max_basis", "linear_part")
+        settings = list(zip(*(results[f"param_{name}"].tolist() for name in names), strict=True))
+        fresh = [settings.index(each) for each in dict.fromkeys(settings)]
+        assert len(judged) == 2 * len(fresh) == 2 * (len(settings) - 1)
+        (again,) = set(range(len(settings))) - set(fresh)
+        assert results["stage"][again] == "size"
+        assert results["mean_test_score"][again] in results["mean_test_score"][:5]
         each = np.array([one.machine.C_ for one in judged]).reshape(-1, 2)
         assert len(np.unique(each)) > 2  # they do choose
-        assert_allclose(results["param_C"], np.sqrt(each.prod(axis=1)))
+        assert_allclose(results["param_C"][fresh], np.sqrt(each.prod(axis=1)))
         losses = np.array([one.loss for one in judged]).reshape(-1, 2)
-        assert_allclose(results["mean_test_loss"], losses.mean(axis=1))
+        assert_allclose(results["mean_test_loss"][fresh], losses.mean(axis=1))
         assert all(one.machine.C == "auto" for one in judged)
         assert not any(hasattr(one.machine, "_trial") for one in judged)  # nor the rows kept
 

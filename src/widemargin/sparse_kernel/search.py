@@ -131,6 +131,7 @@ class Search:
     records: list[Record] = field(default_factory=list)
     was_late: bool = False
     _ended: set[str] = field(default_factory=set)
+    _judged: dict[tuple[str, int, int], Judged] = field(default_factory=dict)
 
     def best_start(
         self,
@@ -302,33 +303,38 @@ class Search:
         candidates: list[tuple[Candidate, dict[int, SparseKernelMachine]]],
         most_rows: int,
     ) -> list[Record]:
-        """Fit the machines of candidates, by the number of the split, and write down the result."""
-        tasks = []
+        """Fit the machines of candidates, by the number of the split, and write down the result.
+
+        A learned basis that was judged before, by the same rows, is not learned once more.
+        """
+        keys, tasks = [], []
         for candidate, machines in candidates:
             for number, machine in machines.items():
                 train, test = self.splits[number]
                 train = _some(train, self.y, most_rows, self.seed)
                 test = _some(test, self.y, _SEARCH_ROWS, self.seed)
-                tasks.append((machine, candidate, train, test))
-        results = iter(
-            Parallel(n_jobs=_usable_jobs(self.n_jobs))(
-                delayed(fit_and_score)(
-                    machine,
-                    candidate,
-                    self.scorer,
-                    self._part(train),
-                    self._part(test),
-                    may_stay=self.rows.shape[0] <= REHEARSED_ROWS,
-                )
-                for machine, candidate, train, test in tasks
+                keys.append((str(candidate), number, len(train)))  # by its text: C may be NaN
+                if not (candidate.metric and keys[-1] in self._judged):
+                    tasks.append((keys[-1], machine, candidate, train, test))
+        results = Parallel(n_jobs=_usable_jobs(self.n_jobs))(
+            delayed(fit_and_score)(
+                machine,
+                candidate,
+                self.scorer,
+                self._part(train),
+                self._part(test),
+                may_stay=self.rows.shape[0] <= REHEARSED_ROWS,
             )
+            for _, machine, candidate, train, test in tasks
         )
-        judged = [
-            Record(stage, candidate, {number: next(results) for number in machines})
+        self._judged |= {key: judged for (key, *_), judged in zip(tasks, results, strict=True)}
+        found = iter([self._judged[key] for key in keys])
+        records = [
+            Record(stage, candidate, {number: next(found) for number in machines})
             for candidate, machines in candidates
         ]
-        self.records += judged
-        return judged
+        self.records += records
+        return records
 
     def _part(self, places: Places) -> Data:
         weights = None if self.weights is None else self.weights[places]
