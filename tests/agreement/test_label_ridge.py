@@ -82,7 +82,7 @@ def test_without_a_prior_it_is_ridge_regression():
 def test_a_weight_of_2_is_a_row_twice(has_prior, class_weight):
     X, Y = rows()
     prior = priors.from_labels(Y, shrinkage=0.3) if has_prior else None
-    weights = 1.0 + np.arange(len(X)) % 3  # none, and then one less
+    weights = 1.0 + np.arange(len(X)) % 3
     weights[:4] = 0.0
     again = np.repeat(np.arange(len(X)), weights.astype(int))
     settings = {"prior": prior, "class_weight": class_weight}
@@ -115,7 +115,7 @@ def test_a_kernel_that_is_indefinite_is_refused():
             machine(prior=prior).set_params(kernel="precomputed").fit(kernel, Y)
 
 
-def test_callbacks_and_silence(capsys):
+def test_the_end_of_a_fit_is_printed(capsys):
     X, Y = rows()
     machine(verbose=1).fit(X, Y)
     assert "fitted in" in capsys.readouterr().out

@@ -51,9 +51,7 @@ class Comparison:
     objective: float
     rival_objective: float
     rival_tol: float
-    with_prior: (
-        float | None
-    )  # where something is promised of it: of a thousand labels it takes long
+    with_prior: float | None  # where something is promised of it; of many labels it takes long
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,10 @@ class KernelMultiLabelClassifier(  # type: ignore[misc]  # rows of labels, not o
     |label_prior|
 
     loss : {"hinge", "correlated_hamming", "squared"}, default="hinge"
-        What a wrong label costs. "hinge" is the Hamming loss: all the same, ``max(0, 1 - y f)``
-        with y of -1 and 1. "correlated_hamming": what the prior R makes of it,
-        ``max(0, m_l - y_l f_l)`` with ``m_l = y_l (R y)_l``. A label costs more where a row also
-        has the labels that R relates to it, and less where it goes against these; labels that never
-        vary are left out. It needs a prior that is diagonally dominant, and without one is the
-        hinge. "squared": ``(1 - y f)^2``, on both sides of the margin (the least squares machine).
+        What a wrong label costs. "hinge" and "correlated_hamming" are those of
+        :class:`LinearMultiLabelClassifier`: ``max(0, 1 - y f)`` with y of -1 and 1, and what a
+        prior that is diagonally dominant makes of it.
+        "squared": ``(1 - y f)^2``, on both sides of the margin (the least squares machine).
         Scores then rank classes by all their labels rather than by the uncertain ones, as zero-shot
         learning does. It is solved at once, from the kernel matrix of all rows, which must fit into
         memory: ``tol``, ``max_seconds``, ``cache_size`` and ``warm_start`` have nothing to say.
