@@ -13,7 +13,6 @@
 namespace widemargin {
 namespace {
 
-constexpr std::size_t kBlockRows = 128;     // their kernel values stay in the second-level cache
 constexpr float kInnerShare = 0.02f;        // of the first step of a block: less waits for a later
 constexpr std::size_t kStepsOfRow = 3;      // that a label takes in a turn, at the most
 constexpr std::size_t kTurns = 5;           // of all labels in a block, where R relates them
@@ -64,6 +63,12 @@ LabelBox::LabelBox(SlotKernel& kernel, LabelProblem problem, std::size_t cache_b
   for (std::size_t l = 0; l < k; ++l) {
     for (std::size_t m = 0; m < k; ++m) {
       is_diagonal_ = is_diagonal_ && (l == m || problem_.relation[l * k + m] == 0);
+    }
+  }
+  for (std::size_t l = 0; l < k && !is_diagonal_; ++l) {
+    for (std::size_t m = 0; m < k; ++m) {
+      const double own = problem_.relation[m * k + m];
+      influence_.push_back(own > 0 ? as_float(problem_.relation[l * k + m] / own) : 0.0f);
     }
   }
   for (std::size_t i = 0; i < n; ++i) {
@@ -151,7 +156,9 @@ double LabelBox::move(std::span<const Slot> rows) {
 void LabelBox::load(Group& group, std::span<const Slot> slots, const float* const* rows) const {
   group.slots = slots;
   group.rows = rows;
-  group.padded = rounded_up(slots.size(), vector_code<float>().shape.lanes);
+  const PanelShape& shape = vector_code<float>().shape;
+  group.padded = rounded_up(slots.size(), shape.lanes);
+  group.columns = shape.padded(slots.size());
   group.inner.assign(group.padded * group.padded, 0.0f);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     for (std::size_t j = 0; j < slots.size(); ++j) {
@@ -163,14 +170,7 @@ void LabelBox::load(Group& group, std::span<const Slot> slots, const float* cons
 
 // Moves the coefficients of the block, with gradients of the block alone; adds what is gained.
 void LabelBox::solve(Group& group, double* gains) {
-  const std::size_t n = problem_.rows;
-  group.local.assign(group.labels * group.padded, 0.0);
-  for (std::size_t l = 0; l < group.labels; ++l) {
-    for (std::size_t j = 0; j < group.slots.size(); ++j) {
-      group.local[l * group.padded + j] = gradients_[(group.first + l) * n + group.slots[j]];
-    }
-  }
-  group.least.assign(group.labels, 0.0f);
+  gather(group);
   // Labels that R relates undo a part of each other's steps, so that they have several turns.
   const std::size_t most = is_diagonal_ ? 1 : kTurns;
   double first = 0, gained = 0;
@@ -180,76 +180,105 @@ void LabelBox::solve(Group& group, double* gains) {
       const double gain = climb(group, l);
       gains[l] += gain;
       gained += gain;
-      if (!is_diagonal_ && gain > 0) tell_labels(group, l);
     }
     if (turn == 0) first = gained;
     if (gained <= kTurnShare * first) break;
   }
+  for (std::size_t l = 0; l < group.labels; ++l) keep(group, l);
+}
+
+// Takes the gradients of the block, and how far each coefficient may move, side by side: rows of a
+// block are drawn at random, so that each number is somewhere else in memory.
+void LabelBox::gather(Group& group) const {
+  const std::size_t n = problem_.rows, m = group.slots.size(), padded = group.padded;
+  for (auto* each : {&group.local, &group.down, &group.up, &group.change}) {
+    each->assign(group.labels * padded, 0.0f);
+  }
+  group.least.assign(group.labels, 0.0f);
+  group.shifts.assign(is_diagonal_ ? 0 : group.labels * group.columns, 0.0f);
+  for (std::size_t l = 0; l < group.labels; ++l) {
+    const std::size_t label = group.first + l;
+    for (std::size_t j = 0; j < m; ++j) {
+      const std::size_t i = group.slots[j], to = l * padded + j;
+      const Bounds bounds = bounds_of(label, i);
+      const double now = coefficients_[label * n + i];
+      group.local[to] = as_float(gradients_[label * n + i]);
+      group.down[to] = as_float(bounds.lower - now);
+      group.up[to] = as_float(bounds.upper - now);
+    }
+  }
+}
+
+LabelBox::Bounds LabelBox::bounds_of(std::size_t label, std::size_t row) const {
+  const double cap = problem_.cap(label, row);
+  return problem_.sign(label, row) > 0 ? Bounds{0.0, cap} : Bounds{-cap, 0.0};
 }
 
 // Steps of one label in the block.
-double LabelBox::climb(Group& group, std::size_t place) {
-  const std::size_t n = problem_.rows, m = group.slots.size(), padded = group.padded;
+double LabelBox::climb(Group& group, std::size_t place) const {
+  const std::size_t m = group.slots.size(), padded = group.padded, first = place * padded;
   const std::size_t label = group.first + place;
-  std::vector<float>& room = group.room;
   const double relation = problem_.relation[label * problem_.labels + label];
-  room.assign(6 * padded, 0.0f);
-  float* const gradient = room.data();
-  float *const down = gradient + padded, *const up = down + padded;
-  float *const curvature = up + padded, *const inverse = curvature + padded;
-  float* const change = inverse + padded;
-  const auto lower = [&](std::size_t i) {
-    return problem_.sign(label, i) > 0 ? 0.0 : -problem_.cap(label, i);
-  };
-  const auto upper = [&](std::size_t i) {
-    return problem_.sign(label, i) > 0 ? problem_.cap(label, i) : 0.0;
-  };
-  std::fill_n(curvature, padded, 1.0f);
-  std::fill_n(inverse, padded, 1.0f);
-  double* const coefficients = coefficients_.data() + label * n;
+  std::vector<float>& room = group.room;
+  room.assign(3 * padded, 1.0f);
+  float *const gradient = room.data(), *const curvature = gradient + padded;
+  float* const inverse = curvature + padded;
+  std::copy_n(group.local.data() + first, padded, gradient);
   for (std::size_t j = 0; j < m; ++j) {
-    const std::size_t i = group.slots[j];
-    gradient[j] = as_float(group.local[place * padded + j]);
-    down[j] = as_float(lower(i) - coefficients[i]);
-    up[j] = as_float(upper(i) - coefficients[i]);
-    curvature[j] = std::max(as_float(relation * diagonal_[i]), kFlat);
+    curvature[j] = std::max(as_float(relation * diagonal_[group.slots[j]]), kFlat);
     inverse[j] = 1.0f / curvature[j];
   }
+  if (!is_diagonal_) hear_of_labels(group, place, gradient);
   const double gain = instruction_sets().front()->climb(
       {padded, group.inner.data(), as_float(relation), as_float(problem_.offset), curvature,
-       inverse, gradient, down, up, change, kInnerShare, group.least.data() + place,
-       kStepsOfRow * m});
-  group.latest.assign(m, 0.0);
-  for (std::size_t j = 0; j < m; ++j) {
-    if (change[j] == 0) continue;
-    const std::size_t i = group.slots[j];
-    const double least = lower(i), most = upper(i);
-    double value = std::clamp(coefficients[i] + static_cast<double>(change[j]), least, most);
-    if (up[j] == 0) value = most;
-    if (down[j] == 0) value = least;
-    group.latest[j] = value - coefficients[i];
-    group.changes[place * m + j] += group.latest[j];
-    coefficients[i] = value;
-  }
+       inverse, gradient, group.down.data() + first, group.up.data() + first,
+       group.change.data() + first, kInnerShare, group.least.data() + place, kStepsOfRow * m});
+  if (!is_diagonal_ && gain > 0) note_shift(group, place, gradient);
   return gain;
 }
 
-// Lets the gradients of the block, of all labels, follow what one has just changed.
-void LabelBox::tell_labels(Group& group, std::size_t label) const {
-  const std::size_t k = problem_.labels, m = group.slots.size(), padded = group.padded;
-  const auto add_scaled = instruction_sets().front()->add_scaled;
-  std::vector<double> sums(padded, 0.0);
-  for (std::size_t i = 0; i < m; ++i) {
-    const double change = group.latest[i];
-    if (change == 0) continue;
-    add_scaled(group.inner.data() + i * padded, change, change * problem_.offset, sums.data(), m);
+// Writes down where the coefficients of a label have moved.
+void LabelBox::keep(Group& group, std::size_t place) {
+  const std::size_t m = group.slots.size(), first = place * group.padded;
+  const std::size_t label = group.first + place;
+  for (std::size_t j = 0; j < m; ++j) {
+    if (group.change[first + j] == 0) continue;
+    const std::size_t i = group.slots[j];
+    double& coefficient = coefficients_[label * problem_.rows + i];
+    const Bounds bounds = bounds_of(label, i);
+    const double wanted = coefficient + static_cast<double>(group.change[first + j]);
+    double value = std::clamp(wanted, bounds.lower, bounds.upper);
+    if (group.up[first + j] == 0) value = bounds.upper;
+    if (group.down[first + j] == 0) value = bounds.lower;
+    group.changes[place * m + j] = value - coefficient;
+    coefficient = value;
   }
-  std::vector<float> moved(padded);
-  std::transform(sums.begin(), sums.end(), moved.begin(), as_float);
-  for (std::size_t l = 0; l < k; ++l) {
-    const double related = problem_.relation[l * k + label];
-    if (related == 0) continue;
-    add_scaled(moved.data(), -related, 0.0, group.local.data() + l * padded, m);
+}
+
+// Lets the gradients of a label in the block follow what all labels have done there so far. A label
+// asks when its turn comes, which is one product; to tell all others of each change takes several
+// times as long, as their gradients would be read and written.
+void LabelBox::hear_of_labels(Group& group, std::size_t place, float* gradient) const {
+  const std::size_t k = problem_.labels;
+  group.heard.resize(group.columns);
+  vector_code<float>().products({influence_.data() + place * k, k, 1, k, group.shifts.data(),
+                                 group.columns, 1.0f, nullptr, nullptr, group.heard.data()});
+  for (std::size_t j = 0; j < group.slots.size(); ++j) {
+    group.before[j] = gradient[j] -= group.heard[j];
+  }
+}
+
+// Notes by how much the steps of a label have lowered its own gradients: those of another label m
+// fall by R_ml / R_ll of it.
+void LabelBox::note_shift(Group& group, std::size_t place, const float* gradient) const {
+  const PanelShape& shape = vector_code<float>().shape;
+  const std::size_t m = group.slots.size();
+  for (std::size_t start = 0; start < m;) {
+    const PanelShape::Panel panel = shape.panel_of(start, group.columns);
+    float* const to = group.shifts.data() + start * problem_.labels + place * panel.width;
+    const std::size_t there = std::min(panel.width, m - start);
+    for (std::size_t j = 0; j < there; ++j) to[j] += group.before[start + j] - gradient[start + j];
+    start += panel.width;
   }
 }
 

@@ -26,6 +26,7 @@
 // applications to zero-shot learning" (2012), section 5.1.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -86,28 +87,42 @@ class LabelBox {
   std::span<double> gradients() { return gradients_; }
 
  private:
+  static constexpr std::size_t kBlockRows = 128;  // whose kernel values stay in the cache
+
   // Labels that are solved together, and the block of rows that they are at.
   struct Group {
     std::size_t first = 0, labels = 0;
     std::span<const Slot> slots;
     const float* const* rows = nullptr;  // kernel rows of the slots
     std::size_t padded = 0;              // rows of the block, in whole registers
+    std::size_t columns = 0;             // and as columns of a packed operand
     AlignedVector<float> inner;          // its kernel values: padded x padded, without the offset
-    AlignedVector<double> local;         // its gradients: labels x padded
-    std::vector<double> changes;         // labels x rows of the block
-    std::vector<double> latest;          // those that one label has just made
-    std::vector<std::size_t> moving;     // labels whose scores change
-    std::vector<double> related;         // by how much, through R: those labels x rows of the block
+    // Labels x padded: its gradients at first, how far each coefficient may move, and has moved.
+    AlignedVector<float> local, down, up, change;
+    std::vector<double> changes;  // labels x rows of the block: the latter, of coefficients
+    AlignedVector<float> shifts;  // what each label took off its gradients, packed
+    AlignedVector<float> heard;   // what all of that took off the gradients of one label
+    std::array<float, kBlockRows> before;  // gradients of one label before its turn
+    std::vector<std::size_t> moving;       // labels whose scores change
+    std::vector<double> related;  // by how much, through R: those labels x rows of the block
     std::vector<float> room;
     std::vector<float> least;  // by label: the gain below which a step waits for a later block
   };
+
+  struct Bounds {
+    double lower, upper;
+  };
+  Bounds bounds_of(std::size_t label, std::size_t row) const;
 
   template <class Work>
   void for_each_group(const Work& work);
   void load(Group& group, std::span<const Slot> slots, const float* const* rows) const;
   void solve(Group& group, double* gains);
-  double climb(Group& group, std::size_t place);
-  void tell_labels(Group& group, std::size_t label) const;
+  void gather(Group& group) const;
+  double climb(Group& group, std::size_t place) const;
+  void keep(Group& group, std::size_t place);
+  void hear_of_labels(Group& group, std::size_t place, float* gradient) const;
+  void note_shift(Group& group, std::size_t place, const float* gradient) const;
   void relate(Group& group) const;
   void start_gradients();
   void spread(Group& group, bool exactly, int threads);
@@ -119,6 +134,7 @@ class LabelBox {
   std::size_t block_rows_;
   std::vector<double> diagonal_;                      // offset included
   AlignedVector<double> coefficients_, gradients_;    // labels x rows
+  AlignedVector<float> influence_;                    // labels x labels: R_lm / R_mm; or empty
   std::vector<double> promise_, row_gap_, row_dual_;  // by row
   std::vector<const float*> pointers_;                // kernel rows that are at hand
 };
