@@ -35,26 +35,40 @@ struct RowOf {
   }
 };
 
-// out[l] = sum over entries of value * weights(feature, l), for Groups groups of labels.
+// out[l] = sum over entries of value * weights(feature, l), for Groups groups of labels. A sum of
+// few registers is several sums of every so many entries, or each addition would wait for the last.
 template <std::size_t Groups, class Row>
 inline void add_up_scores(const Row& row, const double* weights, std::size_t width,
                           const double* constant_weights, double constant, double* out) {
-  constexpr std::size_t lanes = kLanes<double>, registers = Groups * kGroup / lanes;
-  Register<double, lanes> sums[registers];
+  constexpr std::size_t lanes = std::min(kLanes<double>, kGroup);
+  constexpr std::size_t registers = Groups * kGroup / lanes;
+  constexpr std::size_t strands = registers >= 4 ? 1 : 4 / registers;
+  Register<double, lanes> sums[strands][registers];
   WIDEMARGIN_UNROLL
   for (std::size_t p = 0; p < registers; ++p) {
-    sums[p] = load<lanes>(constant_weights + p * lanes) * constant;
+    sums[0][p] = load<lanes>(constant_weights + p * lanes) * constant;
+    WIDEMARGIN_UNROLL
+    for (std::size_t s = 1; s < strands; ++s) sums[s][p] = Register<double, lanes>{};
   }
-  for (std::size_t e = 0; e < row.count; ++e) {
+  const auto add = [&](std::size_t e, Register<double, lanes>* to) {
     const double* from = weights + row.feature(e) * width;
     const auto value = static_cast<double>(row.values[e]);
     WIDEMARGIN_UNROLL
-    for (std::size_t p = 0; p < registers; ++p) {
-      sums[p] = sums[p] + load<lanes>(from + p * lanes) * value;
-    }
+    for (std::size_t p = 0; p < registers; ++p)
+      to[p] = to[p] + load<lanes>(from + p * lanes) * value;
+  };
+  std::size_t e = 0;
+  for (; e + strands <= row.count; e += strands) {
+    WIDEMARGIN_UNROLL
+    for (std::size_t s = 0; s < strands; ++s) add(e + s, sums[s]);
   }
+  for (; e < row.count; ++e) add(e, sums[0]);
   WIDEMARGIN_UNROLL
-  for (std::size_t p = 0; p < registers; ++p) store<lanes>(out + p * lanes, sums[p]);
+  for (std::size_t p = 0; p < registers; ++p) {
+    WIDEMARGIN_UNROLL
+    for (std::size_t s = 1; s < strands; ++s) sums[0][p] = sums[0][p] + sums[s][p];
+    store<lanes>(out + p * lanes, sums[0][p]);
+  }
 }
 
 template <class Row>
@@ -77,7 +91,7 @@ inline void find_scores(const Row& row, const double* weights, std::size_t width
 template <class Row>
 inline void spread_change(const Row& row, const double* change, std::size_t width, double constant,
                           double* constant_weights, double* weights) {
-  constexpr std::size_t lanes = kLanes<double>;
+  constexpr std::size_t lanes = std::min(kLanes<double>, kGroup);
   for (std::size_t e = 0; e < row.count; ++e) {
     double* to = weights + row.feature(e) * width;
     const auto value = static_cast<double>(row.values[e]);
@@ -88,12 +102,54 @@ inline void spread_change(const Row& row, const double* change, std::size_t widt
   for (std::size_t l = 0; l < width; ++l) constant_weights[l] += change[l] * constant;
 }
 
-inline std::uint64_t draw(std::uint64_t& state) {
-  state += 0x9E3779B97F4A7C15u;
-  std::uint64_t word = state;
+// The random word that a counter stands for.
+inline std::uint64_t mixed(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
   word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
   return word ^ (word >> 31);
+}
+constexpr std::uint64_t kCount = 0x9E3779B97F4A7C15u;
+
+inline std::uint64_t draw(std::uint64_t& state) { return mixed(state += kCount); }
+
+// Where a draw among so many places ends.
+inline std::size_t drawn_place(std::uint64_t word, std::size_t places) {
+  return static_cast<std::size_t>((word >> 32) * static_cast<std::uint64_t>(places) >> 32);
+}
+
+inline void fetch(const void* begin, std::size_t bytes) {
+#if defined(__GNUC__)
+  constexpr std::size_t line = 64;
+  const char* const from = static_cast<const char*>(begin);
+  for (std::size_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
+#else
+  static_cast<void>(begin);
+  static_cast<void>(bytes);
+#endif
+}
+
+// The row that will probably come so many steps after this one, unless a row is let go before.
+inline std::size_t probable_row(const LabelPlace& place, std::size_t steps) {
+  const std::size_t first = place.next + steps;
+  if (first >= place.active) return static_cast<std::size_t>(place.order[place.next]);
+  const std::uint64_t word = mixed(place.random + steps * kCount);
+  return static_cast<std::size_t>(place.order[first + drawn_place(word, place.active - first)]);
+}
+
+// Has the memory look for rows to come while this one is worked on: they come in random order, and
+// to wait for each takes longer than the work. Where the entries of a row are must be known first.
+template <class T, bool Sparse>
+inline void fetch_ahead(const LabelRows<T>& rows, const LabelLanes& lanes,
+                        const LabelPlace& place) {
+  const std::size_t far = probable_row(place, 5), near = probable_row(place, 2);
+  if constexpr (Sparse) fetch(rows.starts + far, 1);
+  fetch(rows.squares + far, 1);
+  fetch(rows.caps + far, 1);
+  fetch(lanes.signs + far * (lanes.width / kGroup), 1);
+  const RowOf<T, Sparse> row(rows, near);
+  if constexpr (Sparse) fetch(row.indices, row.count * sizeof(*row.indices));
+  fetch(row.values, row.count * sizeof(T));
+  fetch(lanes.coefficients + near * lanes.width, lanes.width * sizeof(double));
 }
 
 inline double larger(double a, double b) { return a > b ? a : b; }
@@ -105,39 +161,67 @@ struct GroupSteps {
   bool moves, is_settled;
 };
 
+// The numbers of a group, in the loop below out of reach of every other pointer: that is what lets
+// a compiler take all its labels at once.
+struct GroupNumbers {
+  double number[kGroup];
+
+  explicit GroupNumbers(const double* from) {
+    for (std::size_t j = 0; j < kGroup; ++j) number[j] = from[j];
+  }
+  double operator[](std::size_t j) const { return number[j]; }
+  double& operator[](std::size_t j) { return number[j]; }
+  void put(double* to) const {
+    for (std::size_t j = 0; j < kGroup; ++j) to[j] = number[j];
+  }
+};
+
 inline GroupSteps look_at_group(const LabelLanes& lanes, std::size_t l, unsigned bits,
                                 const double* margins, const double* scores,
                                 const double* coefficients, double row_cap, double inverse_square) {
   GroupSteps out;
-  double moves = 0, unsettled = 0;
+  const GroupNumbers score(scores), coefficient(coefficients), live(lanes.live + l);
+  const GroupNumbers low(lanes.low + l), high(lanes.high + l), scale(lanes.inverse_scale + l);
+  const GroupNumbers with_label(lanes.with_label + l), without_label(lanes.without_label + l);
+  GroupNumbers highest(lanes.highest + l), lowest(lanes.lowest + l), gap(lanes.gap + l);
+  double margin[kGroup], moves[kGroup], unsettled[kGroup];
   for (std::size_t j = 0; j < kGroup; ++j) {
-    const bool has = (bits >> j) & 1;
-    const double sign = has ? 1.0 : -1.0;
-    const double gradient = (margins != nullptr ? margins[l + j] : 1.0) - sign * scores[j];
-    const double cap = row_cap * (has ? lanes.with_label[l + j] : lanes.without_label[l + j]);
-    const double now = coefficients[j], live = lanes.live[l + j];
-    const double wanted = now + gradient * (inverse_square * lanes.inverse_scale[l + j]);
+    margin[j] = margins != nullptr ? margins[l + j] : 1.0;
+    out.sign[j] = (bits >> j) & 1 ? 1.0 : -1.0;
+  }
+  for (std::size_t j = 0; j < kGroup; ++j) {
+    const double gradient = margin[j] - out.sign[j] * score[j];
+    const double cap = row_cap * (out.sign[j] > 0 ? with_label[j] : without_label[j]);
+    const double now = coefficient[j];
+    const double wanted = now + gradient * (inverse_square * scale[j]);
     // Gradients as small as the rounding of scores would keep coefficients moving for ever.
-    const bool counts = gradient > kLeastGradient || gradient < -kLeastGradient;
-    const double step = counts ? (smaller(larger(wanted, 0.0), cap) - now) * live : 0.0;
-    const bool at_zero = now <= 0, at_cap = now >= cap;
-    const double upward = at_cap ? 0.0 : larger(gradient, 0.0);
-    const double downward = at_zero ? 0.0 : smaller(gradient, 0.0);
-    lanes.highest[l + j] = larger(lanes.highest[l + j], upward * live);
-    lanes.lowest[l + j] = smaller(lanes.lowest[l + j], downward * live);
-    lanes.gap[l + j] += (cap * larger(gradient, 0.0) - now * gradient) * live;
-    // A coefficient at its bound, which its gradient holds there more firmly than any moved.
-    const bool held = (at_zero && gradient < lanes.low[l + j]) ||
-                      (at_cap && gradient > lanes.high[l + j]) || cap <= 0;
-    out.sign[j] = sign;
+    const double size = gradient < 0 ? -gradient : gradient;
+    const double step = (smaller(larger(wanted, 0.0), cap) - now) * live[j];
+    const double upward = now < cap ? larger(gradient, 0.0) : 0.0;
+    const double downward = now > 0 ? smaller(gradient, 0.0) : 0.0;
+    highest[j] = larger(highest[j], upward * live[j]);
+    lowest[j] = smaller(lowest[j], downward * live[j]);
+    gap[j] += (cap * larger(gradient, 0.0) - now * gradient) * live[j];
+    // A coefficient at its bound is held there, if its gradient does so more firmly than any moved.
+    const double at_zero = now > 0 ? 1.0 : (gradient < low[j] ? 0.0 : 1.0);
+    const double at_cap = now < cap ? 1.0 : (gradient > high[j] ? 0.0 : 1.0);
+    const double free = cap > 0 ? at_zero * at_cap : 0.0;
     out.gradient[j] = gradient;
     out.cap[j] = cap;
-    out.step[j] = step;
-    moves += step != 0 ? 1.0 : 0.0;
-    unsettled += held ? 0.0 : live;
+    out.step[j] = size > kLeastGradient ? step : 0.0;
+    moves[j] = out.step[j] != 0 ? 1.0 : 0.0;
+    unsettled[j] = free * live[j];
   }
-  out.moves = moves > 0;
-  out.is_settled = unsettled == 0;
+  highest.put(lanes.highest + l);
+  lowest.put(lanes.lowest + l);
+  gap.put(lanes.gap + l);
+  double moving = 0, open = 0;
+  for (std::size_t j = 0; j < kGroup; ++j) {
+    moving += moves[j];
+    open += unsettled[j];
+  }
+  out.moves = moving > 0;
+  out.is_settled = open == 0;
   return out;
 }
 
@@ -152,12 +236,11 @@ std::uint64_t ascend_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Lab
   while (place.next < place.active && entries < most_entries) {
     // The order is shuffled on the way.
     const std::size_t left = place.active - place.next;
-    const auto drawn =
-        place.next + static_cast<std::size_t>(
-                         (draw(place.random) >> 32) * static_cast<std::uint64_t>(left) >> 32);
+    const std::size_t drawn = place.next + drawn_place(draw(place.random), left);
     const std::int32_t chosen = place.order[drawn];
     place.order[drawn] = place.order[place.next];
     place.order[place.next] = chosen;
+    fetch_ahead<T, Sparse>(rows, lanes, place);
     const auto i = static_cast<std::size_t>(chosen);
     const RowOf<T, Sparse> row(rows, i);
     entries += row.count + 1;
@@ -175,12 +258,17 @@ std::uint64_t ascend_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Lab
                                                coefficients + l, rows.caps[i], inverse);
         is_settled = is_settled && found.is_settled;
         moves = moves || found.moves;
+        const GroupNumbers scale(lanes.scale + l);
+        GroupNumbers dual(lanes.dual + l), now(coefficients + l), changed(change + l);
         for (std::size_t j = 0; j < kGroup; ++j) {
-          const double step = found.step[j], scale = lanes.scale[l + j];
-          lanes.dual[l + j] += step * (found.gradient[j] - 0.5 * step * square * scale);
-          coefficients[l + j] += step;
-          change[l + j] = found.sign[j] * step * scale;
+          const double step = found.step[j];
+          dual[j] += step * (found.gradient[j] - 0.5 * step * square * scale[j]);
+          now[j] += step;
+          changed[j] = found.sign[j] * step * scale[j];
         }
+        dual.put(lanes.dual + l);
+        now.put(coefficients + l);
+        changed.put(change + l);
       }
     } else {
       for (std::size_t l = 0; l < width; ++l) change[l] = 0;

@@ -37,7 +37,7 @@ class DualAscent {
   // What does not move.
   struct Problem {
     std::size_t rows = 0, columns = 0, labels = 0;
-    std::vector<std::uint8_t> signs;                // rows x padded / 8, a bit for each label
+    std::vector<std::uint8_t> signs;                // rows x padded / 4: a bit for each label
     std::vector<double> with_label, without_label;  // padded
     std::vector<double> scale;                      // padded: the diagonal of the prior
     std::vector<double> prior;                      // padded x padded, or empty: a diagonal

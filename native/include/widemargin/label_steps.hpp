@@ -9,8 +9,8 @@
 
 namespace widemargin {
 
-// Blocks are padded to a multiple of so many labels: a cache line of weights.
-constexpr std::size_t kLabelsAtOnce = 8;
+// Blocks are padded to a multiple of so many labels: half a cache line of weights.
+constexpr std::size_t kLabelsAtOnce = 4;
 
 // Dense or compressed sparse rows, with a constant feature after the last.
 template <class T>
@@ -28,7 +28,7 @@ struct LabelRows {
 // The labels of a block. Padding has factors of 0 and never moves.
 struct LabelLanes {
   std::size_t width;                         // padded
-  const std::uint8_t* signs;                 // rows x width / 8: a bit for each label of the row
+  const std::uint8_t* signs;                 // rows x width / 4, a byte each: a bit for each label
   const double* margins;                     // rows x width: what y f should reach; null: 1
   const double *with_label, *without_label;  // factors of the caps
   const double* prior;                       // width x width; null: only its diagonal counts

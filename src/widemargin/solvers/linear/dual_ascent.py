@@ -9,7 +9,7 @@ Problem      max over 0 <= a_il <= cap_il of sum_il m_il a_il - 1/2 sum_kl R_kl 
              inverse of R, which may be singular.
 State        blocks of labels, each with its weights and coefficients, the order of its rows and how
              far it is in a pass over them. Labels that R relates, directly or through others, are
-             in one block; all others come eight to a block, those alike in frequency together.
+             in one block; all others come a few to a block, those alike in frequency together.
 Step         so many entries of rows in each block: see ``dual_ascent.hpp``
 Stops        when the gap of each label is at the most ``tol`` times its objective, of labels that R
              relates that of all together; or after ``max_iter`` passes
@@ -42,6 +42,10 @@ Array: TypeAlias = npt.NDArray[Any]
 Labels: TypeAlias = npt.NDArray[np.intp]
 
 _WORK = 1 << 28  # entries of rows times labels in a round: some tenths of a second
+# Features up to which the weights of a few labels stay near the processor. Few labels in a block let
+# rows go sooner. Of more features a weight comes from afar, with those of others beside it: a cache
+# line has room for twice as many labels.
+_NARROW = 4096
 _DUAL_LANE = 5  # of what a packed block knows of each label: the dual
 _ROUNDING = 1e-13  # of a prior: what is smaller relates no labels
 
@@ -122,7 +126,7 @@ class LabelProblem:
         together, alone = self._related()
         frequency = np.asarray(self._columns.getnnz(axis=0))
         alike = alone[np.argsort(frequency[alone], kind="stable")]
-        size = _native.LABELS_AT_ONCE
+        size = _native.LABELS_AT_ONCE * (1 if self.rows.shape[1] <= _NARROW else 2)
         return together + [alike[start : start + size] for start in range(0, len(alike), size)]
 
     def begin(self, seed: int, start: Any = None) -> list[Any]:
