@@ -145,27 +145,57 @@ class LinearMap(Model):
 
     Attributes
     ----------
-    coef : ndarray of shape (n_features, n_outputs)
+    coef : array or CSR matrix of shape (n_features, n_outputs)
+        Sparse coefficients stay so in predictions and files; exports and compiled predictors, which
+        are to be fast, make a dense table of them.
     intercept : ndarray of shape (n_outputs,)
     """
 
-    coef: Array
+    coef: Rows
     intercept: Array
 
     def __post_init__(self) -> None:
         _check_coefficients(self.coef, self.intercept)
         _freeze(self)
 
+    @classmethod
+    def in_the_smaller_form(cls, coef: Array, intercept: Array) -> LinearMap:
+        """Return a map with coefficients as they come, or sparse where that takes less memory."""
+        coef = np.ascontiguousarray(coef)
+        n_entries = int(np.count_nonzero(coef))
+        index, start = np.dtype(np.int32).itemsize, np.dtype(np.int32).itemsize * (len(coef) + 1)
+        is_smaller = n_entries * (coef.itemsize + index) + start < coef.nbytes
+        return cls(sp.csr_matrix(coef) if is_smaller else coef, np.ascontiguousarray(intercept))
+
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
         return int(self.coef.shape[0])
 
+    def dense(self) -> LinearMap:
+        """Return this map with coefficients that are an array."""
+        return replace(self, coef=self.coef.toarray()) if sp.issparse(self.coef) else self
+
+    def _fill(
+        self, what: str, rows: Rows, out: Array, n_threads: int, check: bool, dtype: Any, *rest: Any
+    ) -> None:
+        if not sp.issparse(self.coef):
+            super()._fill(what, rows, out, n_threads, check, dtype, *rest)
+            return
+        block = max(256, _BLOCK_ENTRIES // max(1, self.n_outputs))
+        for start in range(0, rows.shape[0], block):
+            some = _some_rows(rows, start, block)
+            if check:
+                _check_finite(some, start, dtype)
+            scores = some.astype(np.float64, copy=False) @ self.coef
+            scores = (_dense(scores) + self.intercept).astype(dtype, copy=False)
+            out[start : start + len(scores)] = scores if what == "scores" else _largest(scores)
+
     def _build(self, dtype: Any) -> Any:
         # Features of any size may cancel, and reading them takes longer than the products.
         if dtype != _DOUBLE:
             return self.predictor(_DOUBLE)
-        return _native.PredictorFloat64(_table(self.coef), _table(self.intercept))
+        return _native.PredictorFloat64(_table(_dense(self.coef)), _table(self.intercept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,12 +451,19 @@ def _dense(rows: Rows) -> Array:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
 
 
+def _largest(scores: Array) -> npt.NDArray[np.intp]:
+    """Return the number of each row's largest score; of a single one, whether it is positive."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.intp)
+    return np.asarray(scores.argmax(axis=1))
+
+
 def _table(values: Array) -> Array:
     """Return numbers as the native predictors take them, whatever precision they compute in."""
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _check_coefficients(coef: Array, intercept: Array) -> None:
+def _check_coefficients(coef: Rows, intercept: Array) -> None:
     if coef.ndim != 2 or intercept.ndim != 1 or coef.shape[1] != intercept.shape[0]:
         raise ValueError(
             f"Coefficients of shape {coef.shape} do not go with intercepts of shape "

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from widemargin import LinearMultiLabelClassifier, load, priors, save
+from widemargin.models import LinearMap
 from widemargin.solvers.linear import dual_ascent
 from widemargin.solvers.linear.dual_ascent import DualAscent, DualAscentState, LabelProblem
 from widemargin.solvers.progress import Progress
@@ -317,3 +318,47 @@ def test_a_prior_of_labels_is_taken_as_it_is():
     by_object, by_matrix = machine(prior=prior).fit(X, Y), machine(prior=prior.matrix).fit(X, Y)
     assert_allclose(by_object.coef_, by_matrix.coef_, atol=5e-3)
     assert by_object.objective_ == pytest.approx(by_matrix.objective_, rel=2e-6)
+
+
+def _wide_rows():
+    """Rows of which each label knows few features, so that most coefficients are zero."""
+    rng = np.random.RandomState(0)
+    topics = rng.randint(6, size=90)
+    rows, columns = np.repeat(np.arange(90), 8), rng.randint(40, size=(90, 8))
+    X = sp.csr_matrix((rng.rand(720), (rows, (40 * topics[:, np.newaxis] + columns).ravel())))
+    Y = (topics[:, np.newaxis] == np.arange(6)).astype(int)
+    return sp.csr_matrix(X, shape=(90, 400)), Y
+
+
+@pytest.mark.parametrize("form", ["array", "csr"])
+def test_sparse_coefficients_predict_and_travel_as_dense_ones(form, tmp_path):
+    X, Y = _wide_rows()
+    machine = LinearMultiLabelClassifier(fit_intercept=False, random_state=0).fit(X, Y)
+    assert sp.issparse(machine.model_.coef)
+    assert machine.coef_.format == "csr"
+    assert machine.coef_.shape == (6, 400)
+    table = machine.coef_.toarray()
+    stored = machine.coef_.nnz * 12 + 4 * 401
+    assert stored < table.nbytes
+    rows = X.toarray() if form == "array" else X
+    expected = X.toarray() @ table.T
+    assert_allclose(machine.decision_function(rows), expected, rtol=0, atol=1e-12)
+    assert_array_equal(machine.predict(rows), expected > 0)
+    assert_allclose(machine.compile().decision_function(rows), expected, rtol=0, atol=1e-6)
+    save(machine, tmp_path / "machine.wm")
+    loaded = load(tmp_path / "machine.wm")
+    assert sp.issparse(loaded.coef_)
+    assert_array_equal(loaded.decision_function(rows), machine.decision_function(rows))
+
+
+def test_coefficients_of_which_most_are_not_zero_stay_an_array():
+    X, Y = _wide_rows()
+    machine = LinearMultiLabelClassifier(random_state=0).fit(X[:, :40].toarray() + 1.0, Y)
+    assert isinstance(machine.coef_, np.ndarray)
+
+
+def test_a_single_sparse_score_is_answered_by_its_sign():
+    model = LinearMap(sp.csr_matrix([[1.0], [0.0]]), np.zeros(1))
+    assert model.best(np.array([[1.0, 0.0], [-1.0, 0.0]])).tolist() == [1, 0]
+    with pytest.raises(ValueError, match="row 1"):
+        model.scores(np.array([[1.0, 0.0], [np.nan, 0.0]]), check=True)

@@ -52,7 +52,7 @@ def _part_of_model(name: str, read: Callable[[Any], Any], doc: str) -> property:
     return property(get, refuse, refuse, doc)
 
 
-def _linear_coefficients(model: Model) -> Array:
+def _linear_coefficients(model: Model) -> Rows:
     linear = model.collapsed() if isinstance(model, KernelExpansion) else model
     if not isinstance(linear, LinearMap):
         kernel = model.kernel if isinstance(model, KernelExpansion) else type(model).__name__
@@ -60,7 +60,8 @@ def _linear_coefficients(model: Model) -> Array:
             "coef_ has a weight for each feature, which only a linear kernel gives; this machine "
             f"has {kernel!r}. Use kernel='linear', or look at dual_coef_ and basis_."
         )
-    return linear.coef.T
+    # Transposing a CSR matrix gives a CSC one; rows of outputs are what users index.
+    return linear.coef.T.tocsr() if sp.issparse(linear.coef) else linear.coef.T
 
 
 def _dual_coefficients(model: Model) -> Array:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.compiled import CompiledPredictor
 from widemargin.estimation.base import BaseClassifier
 from widemargin.kernels import CustomKernel, Kernel, KernelSum
-from widemargin.models import KernelExpansion, Model
+from widemargin.models import KernelExpansion, LinearMap, Model
 from widemargin.readouts import Readout
 
 
@@ -40,7 +40,7 @@ def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
                     "can call. Train with a kernel of widemargin.kernels to export the machine."
                 )
         return model.collapsed() or model, readout
-    return model, readout
+    return model.dense() if isinstance(model, LinearMap) else model, readout
 
 
 def feature_names_of(source: Any) -> list[str] | None:

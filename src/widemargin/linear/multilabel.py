@@ -105,8 +105,8 @@ class LinearMultiLabelClassifier(HasLabels):
     Attributes
     ----------
     |label_classes_| |label_n_labels_| |label_thresholds_| |n_features_in_| |feature_names_in_|
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights of the features.
+    coef_ : array or CSR matrix of shape (n_labels, n_features)
+        Weights of the features; sparse where that takes less memory.
     |label_intercept_|
     objective_ : float
         The primal objective.
@@ -277,7 +277,7 @@ class LinearMultiLabelClassifier(HasLabels):
         kept = {_KEPT: self._of_all_rows(state, problem)} if self.warm_start else {}
         return {
             **kept,
-            "model_": LinearMap(np.ascontiguousarray(coef), np.ascontiguousarray(intercept)),
+            "model_": LinearMap.in_the_smaller_form(coef, intercept),
             "readout_": problem.readout,
             "objective_": dual + gap,
             "dual_objective_": dual,

@@ -76,7 +76,11 @@ def check_csr(matrix: Any, where: str) -> None:
 def check_model_parts(parts: dict[str, Any], where: str) -> None:
     """Require the types that a model is made of, so that its own checks can compute with them."""
     for name in ("coef", "intercept"):
-        _check_floats(parts[name], f"{where}.{name}", n_dims=2 if name == "coef" else 1)
+        is_coef = name == "coef"
+        may_be_sparse = is_coef and "kernel" not in parts
+        _check_floats(
+            parts[name], f"{where}.{name}", n_dims=2 if is_coef else 1, sparse=may_be_sparse
+        )
     require(len(parts["intercept"]), where, "has no outputs")
     if "kernel" not in parts:
         return

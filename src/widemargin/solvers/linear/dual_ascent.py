@@ -42,9 +42,9 @@ Array: TypeAlias = npt.NDArray[Any]
 Labels: TypeAlias = npt.NDArray[np.intp]
 
 _WORK = 1 << 28  # entries of rows times labels in a round: some tenths of a second
-# Features up to which the weights of a few labels stay near the processor. Few labels in a block let
-# rows go sooner. Of more features a weight comes from afar, with those of others beside it: a cache
-# line has room for twice as many labels.
+# Features up to which the weights of a few labels stay near the processor. Few labels in a block
+# let rows go sooner. Of more features a weight comes from afar, with those of others beside it: a
+# cache line has room for twice as many labels.
 _NARROW = 4096
 _DUAL_LANE = 5  # of what a packed block knows of each label: the dual
 _ROUNDING = 1e-13  # of a prior: what is smaller relates no labels
