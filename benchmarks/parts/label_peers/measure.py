@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -106,6 +107,7 @@ def _on(data: LabelDataset, settings: Settings) -> list[Judged]:
         "power set": lambda seed: make_pipeline(
             StandardScaler(), _PowerSet(LogisticRegression(C=0.1, max_iter=200))
         ),
+        "ranking": lambda _: make_pipeline(StandardScaler(), _Ranking()),
         "boosted stumps": lambda seed: OneVsRestClassifier(
             AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), random_state=seed)
         ),
@@ -194,6 +196,51 @@ class _PowerSet(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         table = np.array([np.frombuffer(key, dtype=np.int8) for key in self.sets_])
         return table[self.classifier_.predict(X)].astype(int)
+
+
+class _Ranking(ClassifierMixin, BaseEstimator):
+    """A linear map that ranks labels, and a line that says where a row's labels end.
+
+    Each pair of a label that a row has and one that it has not costs the squared hinge of their
+    difference. Where to cut a row's scores is learned from them by least squares.
+    """
+
+    def __init__(self, C: float = 1.0) -> None:
+        self.C = C
+
+    def fit(self, X: Any, Y: Any) -> _Ranking:
+        X = _with_constant(X)
+        has = np.asarray(Y, dtype=float)
+        lacks = 1.0 - has
+        pairs = np.maximum(has.sum(axis=1) * lacks.sum(axis=1), 1.0)[:, np.newaxis]
+        shape = (X.shape[1], has.shape[1])
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            W = flat.reshape(shape)
+            F = X @ W
+            slack = np.maximum(0.0, 1.0 - F[:, :, np.newaxis] + F[:, np.newaxis, :])
+            slack *= has[:, :, np.newaxis] * lacks[:, np.newaxis, :] / pairs[:, :, np.newaxis]
+            squares = np.maximum(0.0, 1.0 - F[:, :, np.newaxis] + F[:, np.newaxis, :]) * slack
+            G = 2.0 * (slack.sum(axis=1) - slack.sum(axis=2))
+            value = 0.5 * (W * W).sum() + self.C * squares.sum()
+            return float(value), (W + self.C * X.T @ G).ravel()
+
+        found = minimize(objective, np.zeros(shape).ravel(), jac=True, options={"maxiter": 60})
+        self.coef_ = found.x.reshape(shape)
+        F = X @ self.coef_
+        cuts = np.hstack([F - 1e-9, F.max(axis=1, keepdims=True) + 1e-9])
+        wrong = [((cut[:, np.newaxis] < F) != (has > 0)).sum(axis=1) for cut in cuts.T]
+        best = cuts[np.arange(len(F)), np.argmin(wrong, axis=0)]
+        self.cut_ = Ridge(alpha=1.0).fit(F, best)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        F = _with_constant(X) @ self.coef_
+        return (self.cut_.predict(F)[:, np.newaxis] < F).astype(int)
+
+
+def _with_constant(X: np.ndarray) -> np.ndarray:
+    return np.hstack([X, np.ones((len(X), 1))])
 
 
 def _scores(data: LabelDataset, name: str, answers: list[np.ndarray]) -> Judged:
