@@ -347,8 +347,7 @@ class KernelClassifier(DualClassifier):
     def _make_learner(self, machine: DualExpansion, seed: int, rows_seen: int) -> Any:
         solver = self._solver()
         assert isinstance(solver, LaRank)  # or there would be no partial_fit
-        merges = self.budget_policy == "merge"
-        return solver.native(machine, seed, self.budget, merges=merges)
+        return solver.native(machine, seed, self.budget, self.budget_policy)
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, DUAL_LOSSES)
