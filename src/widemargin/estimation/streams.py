@@ -165,7 +165,7 @@ def _parameter_names(kind: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _names_of_the_past(kind: Any) -> tuple[str, ...]:
+def names_of_the_past(kind: Any) -> tuple[str, ...]:
     """Return attributes that a further row makes untrue; model_ first, as it stands for all."""
     kept = {"classes_", "readout_"}
     return "model_", *sorted(kind._fitted_names - kept | {"_state"})
@@ -197,6 +197,13 @@ class StreamingClassifier(BaseClassifier):
     @abstractmethod
     def _resume(self) -> Stream:
         """Return a stream that goes on from what a stream, a fit or a file has left."""
+
+    def _widen(self, n_features: int) -> None:
+        """Take rows of so many features from now on; rows so far have zeros in the new ones."""
+        raise NotImplementedError(
+            f"{type(self).__name__} learns rows of {self.n_features_in_} features, and one has "
+            "come with others. Have the first row name all features that will come."
+        )
 
     @abstractmethod
     def _publish(self) -> None:
@@ -248,7 +255,7 @@ class StreamingClassifier(BaseClassifier):
                     self.__dict__.update({name: each for name, each in known.items() if begun})
                     raise
                 kind: Any = type(self)
-                for name in _names_of_the_past(kind):
+                for name in names_of_the_past(kind):
                     self.__dict__.pop(name, None)
                 self._stream = stream
                 stream.join(wanted)
