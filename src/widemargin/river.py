@@ -96,8 +96,11 @@ class RiverClassifier(_base()):  # type: ignore[misc]  # a class of river, or ob
             What the row counts.
         """
         values = _numbers(x)
-        new = [name for name in x if name not in self._columns]
-        n_features = len(self._columns) + len(new)
+        columns = self._columns
+        if not columns.keys() >= x.keys():
+            new = [name for name in x if name not in columns]
+            columns = columns | {name: len(columns) + i for i, name in enumerate(new)}
+        n_features = len(columns)
         machine: Any = self.__dict__.get("machine_")
         is_first = machine is None
         if is_first:
@@ -108,15 +111,13 @@ class RiverClassifier(_base()):  # type: ignore[misc]  # a class of river, or ob
             if n_features > width:
                 width = max(n_features, int(_GROWTH * width))
                 machine._widen(width)
-        columns = self._columns | {name: len(self._columns) + i for i, name in enumerate(new)}
         row = np.zeros((1, width))
         row[0, [columns[name] for name in x]] = values
         weight = {} if w == 1.0 else {"sample_weight": [w]}
         machine.partial_fit(row, np.asarray([y]), **weight)
         # Only now: a row that was refused leaves nothing behind.
-        if new:
-            self._columns = columns
-            self.features_ = list(columns)
+        if columns is not self._columns:
+            self._columns, self.features_ = columns, list(columns)
         if is_first:
             self.machine_ = machine
 
@@ -169,13 +170,12 @@ class RiverClassifier(_base()):  # type: ignore[misc]  # a class of river, or ob
 
     def _row(self, x: Mapping[Any, Any]) -> Rows:
         """Return a row with the features that are known."""
-        values = _numbers(x)
+        values, columns = _numbers(x), self._columns
+        if not columns.keys() >= x.keys():
+            values = values[[name in columns for name in x]]
+            x = {name: x[name] for name in x if name in columns}
         row = np.zeros((1, self.machine_.n_features_in_))
-        columns = self._columns
-        known = [place for place, name in enumerate(x) if name in columns]
-        if len(known) < len(values):
-            values = values[known]
-        row[0, [columns[name] for name in x if name in columns]] = values
+        row[0, [columns[name] for name in x]] = values
         return row
 
 

@@ -151,6 +151,8 @@ class Stream(ABC):
 
     def join(self, labels: Array) -> None:
         """Take in those of the classes that are not known yet."""
+        if labels is self.classes.labels:
+            return
         for label in np.setdiff1d(labels, self.classes.labels):
             # Columns first: where Ctrl-C comes in between, no class is without one.
             self.add_columns(self.classes.n_columns_to_add)

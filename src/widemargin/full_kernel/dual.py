@@ -440,7 +440,9 @@ class DualClassifier(SupportAttributes, HasKernel, StreamingClassifier):
             if "model_" not in self.__dict__:
                 over = self._averaged_over(stream.machine.set.n_supports, stream.rows_seen)
                 answer = getattr(stream.scores(), what)
-                return np.asarray(answer(rows, over, thread_count(self.n_jobs)))
+                # To ask joblib how many there are takes as long as a row.
+                n_threads = 1 if rows.shape[0] == 1 else thread_count(self.n_jobs)
+                return np.asarray(answer(rows, over, n_threads))
         return np.asarray(ask_model(rows))
 
     def _packed_stream(self, state: dict[str, Any]) -> dict[str, Any]:
