@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -95,24 +96,22 @@ class RiverClassifier(_base()):  # type: ignore[misc]  # a class of river, or ob
         w : float, default=1.0
             What the row counts.
         """
-        values = _numbers(x)
+        _check_numbers(x)
         columns = self._columns
         if not columns.keys() >= x.keys():
             new = [name for name in x if name not in columns]
             columns = columns | {name: len(columns) + i for i, name in enumerate(new)}
-        n_features = len(columns)
         machine: Any = self.__dict__.get("machine_")
         is_first = machine is None
         if is_first:
             machine = clone(self.machine)
-            width = max(1, n_features)
+            width = max(1, len(columns))
         else:
-            width = int(machine.n_features_in_)
-            if n_features > width:
-                width = max(n_features, int(_GROWTH * width))
+            width = machine.n_features_in_
+            if len(columns) > width:
+                width = max(len(columns), int(_GROWTH * width))
                 machine._widen(width)
-        row = np.zeros((1, width))
-        row[0, [columns[name] for name in x]] = values
+        row = _row(x, columns, width)
         weight = {} if w == 1.0 else {"sample_weight": [w]}
         machine.partial_fit(row, np.asarray([y]), **weight)
         # Only now: a row that was refused leaves nothing behind.
@@ -138,7 +137,7 @@ class RiverClassifier(_base()):  # type: ignore[misc]  # a class of river, or ob
         machine = self.__dict__.get("machine_")
         if machine is None:
             return None
-        row = self._row(x)
+        row = self._known_row(x)
         machine._check_new_rows(row)
         return machine.classes_[machine._best(row)[0]].item()
 
@@ -165,28 +164,33 @@ class RiverClassifier(_base()):  # type: ignore[misc]  # a class of river, or ob
             )
         if machine is None:
             return {}
-        probabilities = machine.predict_proba(self._row(x))[0]
+        probabilities = machine.predict_proba(self._known_row(x))[0]
         return dict(zip(machine.classes_.tolist(), probabilities.tolist(), strict=True))
 
-    def _row(self, x: Mapping[Any, Any]) -> Rows:
+    def _known_row(self, x: Mapping[Any, Any]) -> Rows:
         """Return a row with the features that are known."""
-        values, columns = _numbers(x), self._columns
+        _check_numbers(x)
+        columns = self._columns
         if not columns.keys() >= x.keys():
-            values = values[[name in columns for name in x]]
-            x = {name: x[name] for name in x if name in columns}
-        row = np.zeros((1, self.machine_.n_features_in_))
-        row[0, [columns[name] for name in x]] = values
-        return row
+            x = {name: value for name, value in x.items() if name in columns}
+        return _row(x, columns, self.machine_.n_features_in_)
 
 
-def _numbers(x: Mapping[Any, Any]) -> Any:
-    """Return the values of a row; an error names the first that is no finite number."""
+def _row(x: Mapping[Any, Any], columns: Mapping[Any, int], width: int) -> Rows:
+    # A list first: to write single numbers into an array takes several times as long.
+    numbers = [0.0] * width
+    for name, value in x.items():
+        numbers[columns[name]] = value
+    return np.array([numbers], dtype=np.float64)
+
+
+def _check_numbers(x: Mapping[Any, Any]) -> None:
+    """Require finite numbers; an error names the first that is none."""
     try:
-        values = np.array(list(x.values()))
-    except ValueError:  # of sequences among numbers
-        values = np.array([None])
-    if len(x) == 0 or (values.dtype.kind in "fiub" and np.isfinite(values).all()):
-        return values
+        if all(map(isfinite, x.values())):
+            return
+    except (TypeError, OverflowError):
+        pass
     for name, value in x.items():
         if isinstance(value, (str, bytes)):
             raise ValueError(
@@ -199,4 +203,3 @@ def _numbers(x: Mapping[Any, Any]) -> Any:
                 f"The feature {name!r} is {value!r}, which is no finite number. Leave it out, "
                 "which means 0, or fill it in, for example by river.preprocessing.StatImputer."
             )
-    return values.astype(np.float64)  # of numbers that NumPy found no common type for

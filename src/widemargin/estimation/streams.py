@@ -292,9 +292,9 @@ class StreamingClassifier(BaseClassifier):
     def _running_stream(self, rows: Rows, y: Array, classes: Any) -> Stream:
         """Return the stream that is alive, or a new one, which goes on from what is fitted."""
         stream: Stream | None = self.__dict__.get("_stream")
-        parameters = self._stream_parameters()
-        if stream is not None and stream.parameters == parameters:
+        if stream is not None and self._is_of(stream):
             return stream
+        parameters = self._stream_parameters()
         if stream is not None:
             for name in self._lasting_parameters:
                 if name in parameters and parameters[name] != stream.parameters[name]:
@@ -315,6 +315,12 @@ class StreamingClassifier(BaseClassifier):
         """Return all parameters but those that are read at every call."""
         kind: Any = type(self)
         return {name: self.__dict__[name] for name in _parameter_names(kind)}
+
+    def _is_of(self, stream: Stream) -> bool:
+        """Whether parameters are those with which the stream was made."""
+        mine = self.__dict__
+        parameters = stream.parameters.items()
+        return all(mine[name] is value or mine[name] == value for name, value in parameters)
 
     def _validate_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, begun: bool
@@ -345,7 +351,7 @@ class StreamingClassifier(BaseClassifier):
     def _is_checked(self) -> bool:
         """Whether parameters are those of the call before."""
         stream = self.__dict__.get("_stream")
-        known = stream is not None and stream.parameters == self._stream_parameters()
+        known = stream is not None and self._is_of(stream)
         return known and type(self._cap()) is float and 0 < self._cap() < np.inf
 
     def _is_plain(self, X: Any, y: Any) -> bool:

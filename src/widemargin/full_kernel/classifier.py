@@ -138,6 +138,8 @@ class KernelClassifier(DualClassifier):
        Structured and Interdependent Output Variables", Journal of Machine Learning Research, 2005.
     .. [4] J. Weston, C. Watkins, "Support Vector Machines for Multi-Class Pattern Recognition",
        European Symposium on Artificial Neural Networks, 1999.
+    .. [5] K. Crammer, J. Kandola, Y. Singer, "Online Classification on a Budget", Advances in
+       Neural Information Processing Systems, 2003.
 
     Examples
     --------
