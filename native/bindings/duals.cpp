@@ -326,10 +326,16 @@ void take(Solver& solver, const HeldSet& set, RowNumbers rows, std::int64_t firs
   solver.take(as_span(rows), first_id, as_span(labels), as_span(caps));
 }
 
-Budget make_budget(std::int64_t patterns, bool merges, bool keeps_bounds) {
+Budget make_budget(std::int64_t patterns, const std::string& policy, bool keeps_bounds) {
   Budget budget;
   if (patterns >= 0) budget.patterns = static_cast<std::size_t>(patterns);
-  budget.merges = merges;
+  if (policy == "merge") {
+    budget.policy = Budget::Policy::merge;
+  } else if (policy == "redundant") {
+    budget.policy = Budget::Policy::redundant;
+  } else if (policy != "drop") {
+    throw std::invalid_argument("widemargin: there is no such policy of a budget");
+  }
   budget.keeps_bounds = keeps_bounds;
   return budget;
 }
@@ -346,15 +352,15 @@ void bind_duals(nb::module_& m) {
       .def(
           "__init__",
           [](HeldLaRank* self, nb::object set, double tau, double kappa, double eta, double mu,
-             std::size_t candidates, bool old, bool optimize, std::int64_t budget, bool merges,
-             std::uint64_t seed) {
+             std::size_t candidates, bool old, bool optimize, std::int64_t budget,
+             const std::string& policy, std::uint64_t seed) {
             new (self) HeldLaRank(nb::cast<HeldSet&>(set),
                                   {tau, kappa, eta, mu, candidates, {true, old, optimize}},
-                                  make_budget(budget, merges, true), seed);
+                                  make_budget(budget, policy, true), seed);
             self->kept = std::move(set);
           },
           "set"_a, "tau"_a, "kappa"_a, "eta"_a, "mu"_a, "candidates"_a, "old"_a, "optimize"_a,
-          "budget"_a, "merges"_a, "seed"_a)
+          "budget"_a, "policy"_a, "seed"_a)
       .def("take", &take<HeldLaRank>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
       .def("snapshot", [](const HeldLaRank& solver) { return pack(solver.snapshot()); })
@@ -407,13 +413,13 @@ void bind_duals(nb::module_& m) {
       .def(
           "__init__",
           [](HeldLearner* self, nb::object set, bool mira, bool averages, std::int64_t budget,
-             bool merges) {
+             const std::string& policy) {
             const auto rule = mira ? OnlineLearner::Rule::mira : OnlineLearner::Rule::perceptron;
             new (self) HeldLearner(nb::cast<HeldSet&>(set), rule, averages,
-                                   make_budget(budget, merges, false));
+                                   make_budget(budget, policy, false));
             self->kept = std::move(set);
           },
-          "set"_a, "mira"_a, "averages"_a, "budget"_a, "merges"_a)
+          "set"_a, "mira"_a, "averages"_a, "budget"_a, "policy"_a)
       .def("take", &take<HeldLearner>, "set"_a, "rows"_a.noconvert(), "first_id"_a,
            "labels"_a.noconvert(), "caps"_a.noconvert())
       .def("snapshot", [](const HeldLearner& learner) { return pack(learner.snapshot()); })

@@ -323,6 +323,29 @@ void ZeroSumSet::merge(Slot from, Slot into, bool bounded) {
   restore(into, scaled, std::vector<double>(n_classes(), 0.0));
 }
 
+Slot ZeroSumSet::most_redundant_support() {
+  find_lowest(lowest_);
+  Slot chosen = supports().front();
+  double most = -kInfinity;
+  for (const Slot slot : supports()) {
+    const Pattern& pattern = this->pattern(slot);
+    const double own = gradient(slot, pattern.label);
+    // The lowest of all is a wrong one's, unless the row keeps its margin; few support patterns do.
+    double wrong = lowest_[slot] < own ? lowest_[slot] : worst_wrong_class(slot).gradient;
+    double own_value = 0;
+    for (const Coefficient& each : pattern.values) {
+      if (each.label == pattern.label) {
+        own_value = each.value;
+      } else {
+        wrong = std::min(wrong, gradient(slot, each.label) + pattern.diagonal * each.value);
+      }
+    }
+    const double ahead = wrong - own - pattern.diagonal * own_value;
+    if (ahead > most) most = ahead, chosen = slot;
+  }
+  return chosen;
+}
+
 double ZeroSumSet::loss_of(Slot slot) const {
   const Pattern& pattern = this->pattern(slot);
   const double own = gradient(slot, pattern.label);

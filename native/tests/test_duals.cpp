@@ -321,11 +321,12 @@ TEST("operations that are switched off are not done") {
 }
 
 TEST("a budget is kept by all learners, and what is left is a machine") {
-  for (const bool merges : {false, true}) {
-    const Case policy(merges ? "merge" : "drop");
-    const Budget budget{20, merges, true};
+  using Policy = Budget::Policy;
+  for (const Policy policy : {Policy::drop, Policy::merge, Policy::redundant}) {
+    const Case number(std::to_string(static_cast<int>(policy)));
+    const Budget budget{20, policy, true};
     Problem problem(300, 3, 27);
-    problem.offset = merges ? 1 : 0;
+    problem.offset = policy == Policy::merge ? 1 : 0;
     ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
     LaRank solver(set, {}, budget, 3);
     for (std::size_t first = 0; first < 300; first += 30) {
@@ -337,9 +338,9 @@ TEST("a budget is kept by all learners, and what is left is a machine") {
     check_feasible(set);
     for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
       Problem again(300, 3, 27);
-      again.offset = merges ? 1 : 0;
+      again.offset = problem.offset;
       ZeroSumSet other = again.make_set(DualLoss::crammer_singer, 1 << 20, 0.5);
-      OnlineLearner learner(other, rule, false, {20, merges, false});
+      OnlineLearner learner(other, rule, false, {20, policy, false});
       learner.take(again.order, 0, again.labels, again.caps);
       CHECK(other.supports().size() <= 20);
       CHECK(learner.rows_seen == 300);

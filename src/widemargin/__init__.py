@@ -36,22 +36,25 @@ __all__ = [
     "compress",
     "load",
     "save",
+    "stream",
 ]
 
 
 # Reachable by ``import widemargin`` alone, and imported when they are asked for: the converters
 # that ``export`` registers take a while to load.
 _SUBMODULES = (
-    *("displays", "export", "kernels", "losses", "models", "priors", "readouts", "solvers"),
-    "zero_shot",
+    *("datasets", "displays", "export", "kernels", "losses", "models", "priors", "readouts"),
+    *("river", "solvers", "zero_shot"),
 )
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
+    if name == "stream":
+        return import_module(f"{__name__}.datasets").stream
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+    return sorted({*globals(), *_SUBMODULES, "stream"})

@@ -180,6 +180,14 @@ def rows_like(vectors: Rows, rows: Rows) -> Rows:
     return np.ascontiguousarray(dense, dtype=rows.dtype)
 
 
+def with_columns(rows: Rows, n_features: int) -> Rows:
+    """Return rows with columns of zeros at the end, so that there are so many."""
+    if sp.issparse(rows):
+        shape = rows.shape[0], n_features
+        return sp.csr_matrix((rows.data, rows.indices, rows.indptr), shape=shape)
+    return np.pad(rows, ((0, 0), (0, n_features - rows.shape[1])))
+
+
 def same_rows(rows: Rows, indices: npt.NDArray[np.intp], vectors: Rows) -> bool:
     """Whether the rows of these numbers are there, and are the vectors."""
     if len(indices) == 0 or indices.min() < 0 or indices.max() >= rows.shape[0]:

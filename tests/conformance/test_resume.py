@@ -76,7 +76,7 @@ CASES = {
     "cutting_plane linear": (CuttingPlane(), CuttingPlaneState, {"kernel": "linear", "tol": 1e-2}),
     "perceptron": (OnlineRows(mira=False, averages=True), OnlineState, {"epochs": 5}),
     "perceptron budget": (
-        OnlineRows(mira=False, averages=True, budget=20, merges=True),
+        OnlineRows(mira=False, averages=True, budget=20, policy="merge"),
         OnlineState,
         {"epochs": 4},
     ),
@@ -260,7 +260,11 @@ STREAMS = {
     ),
     "mira": lambda **parameters: KernelMIRA(gamma=0.3, random_state=0, **parameters),
 }
-BUDGETS = {"all": {}, "drop": {"budget": 25}, "merge": {"budget": 25, "budget_policy": "merge"}}
+BUDGETS = {
+    "all": {},
+    "drop": {"budget": 25},
+    **{policy: {"budget": 25, "budget_policy": policy} for policy in ("merge", "redundant")},
+}
 
 
 def saved(machine, path):

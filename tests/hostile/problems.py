@@ -314,7 +314,7 @@ OPTIONS = {
     ),
     "basis__validation_fraction": _only_learned(_one_of(0.3, plain=0.7)),
     "budget": _budget,
-    "budget_policy": _one_of("merge", plain=0.5),
+    "budget_policy": _one_of("merge", "redundant", plain=0.4),
     "cache_size": _one_of(0.001, 0.1, plain=0.7),
     "class_weight": _class_weight,
     "coef0": _only_powers(_one_of(1.0, 0.1, -0.5, plain=0.5)),

@@ -10,15 +10,24 @@ import re
 import pytest
 
 import widemargin
+import widemargin.datasets
 import widemargin.export
+import widemargin.river
 import widemargin.zero_shot
 
-MODULES = (widemargin, widemargin.export, widemargin.zero_shot)
+MODULES = (
+    widemargin,
+    widemargin.datasets,
+    widemargin.export,
+    widemargin.river,
+    widemargin.zero_shot,
+)
 PUBLIC = {
     name: getattr(module, name)
     for module in MODULES
     for name in module.__all__
-    if callable(getattr(module, name)) and name not in ("ModelFileError", "register_skl2onnx")
+    if callable(getattr(module, name))
+    and name not in ("ModelFileError", "StreamError", "register_skl2onnx")
 }
 WRITTEN_BY_USERS = [name for name in PUBLIC if name not in ("CExport", "ExportLoss")]
 SLOW = {"SparseKernelClassifierCV"}  # examples that take seconds

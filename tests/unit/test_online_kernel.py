@@ -24,7 +24,7 @@ pytestmark = pytest.mark.combinations
 
 GAMMA = 0.4
 every_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
-every_policy = pytest.mark.parametrize("policy", ["drop", "merge"])
+every_policy = pytest.mark.parametrize("policy", ["drop", "merge", "redundant"])
 
 
 def average(**parameters):
@@ -372,7 +372,7 @@ def test_a_budget_is_never_exceeded(make, policy, form, budget):
         K = rbf_kernel(X, dense(machine.basis_), gamma=GAMMA)
         assert_allclose(machine.decision_function(form(X)), K @ machine.dual_coef_, atol=1e-5)
     assert machine.n_basis_ == budget or make is not last  # where every mistake is one vector more
-    if policy == "drop":
+    if policy != "merge":
         present = {tuple(row) for row in X}
         assert all(tuple(row) in present for row in dense(machine.basis_))
 
@@ -398,11 +398,36 @@ def test_the_oldest_mistake_is_dropped():
     assert_array_equal(machine.basis_, X[kept])
 
 
+def test_the_mistake_is_dropped_that_the_others_make_up_for_best():
+    X, y = overlapping_classes(120, 3)
+    K, budget = rbf_kernel(X, gamma=GAMMA), 9
+    beta, kept = np.zeros((120, 3)), []
+
+    def ahead(row, scores):
+        """Return by how much the class of a row is ahead."""
+        return scores[y[row]] - np.delete(scores, y[row]).max()
+
+    for row, label in enumerate(y):
+        scores = K[row] @ beta
+        if ahead(row, scores) <= 0:
+            worst = np.argmax(np.where(np.arange(3) == label, -np.inf, scores))
+            beta[row, label], beta[row, worst] = 1.0, -1.0
+            kept.append(row)
+            if len(kept) > budget:
+                margins = [ahead(each, K[each] @ beta - beta[each]) for each in kept]
+                beta[kept.pop(int(np.argmax(margins)))] = 0.0
+    for ends in ([], [5, 50], range(1, 120)):
+        machine = last(budget=budget, budget_policy="redundant")
+        in_pieces(machine, X, y, ends, classes=[0, 1, 2])
+        assert_array_equal(machine.basis_, X[kept])
+        assert_allclose(machine.decision_function(X), K @ beta, atol=1e-6)
+
+
 @every_machine
 def test_a_budget_that_is_never_reached_changes_nothing(make):
     X, y = overlapping_classes(100, 3)
     free = make().partial_fit(X, y).decision_function(X)
-    for policy in ("drop", "merge"):
+    for policy in ("drop", "merge", "redundant"):
         machine = make(budget=100, budget_policy=policy).partial_fit(X, y)
         assert_allclose(machine.decision_function(X), free, atol=1e-9)
 

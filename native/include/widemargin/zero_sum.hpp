@@ -87,6 +87,8 @@ class ZeroSumSet : public SupportSet {
   // Coefficients of one row are added to those of another, as far as it is alike; with `bounded`,
   // these are then scaled down to its bounds.
   void merge(Slot from, Slot into, bool bounded);
+  // The support pattern whose own class would be ahead by most if its coefficients were gone.
+  Slot most_redundant_support();
 
   // The highest gradient of classes that can go up: no pair of the row violates by more than its
   // difference to the lowest of all.
@@ -118,6 +120,7 @@ class ZeroSumSet : public SupportSet {
   // Room for one step.
   std::vector<std::uint32_t> classes_;
   std::vector<double> targets_, uppers_, lowers_, breaks_;
+  std::vector<double> lowest_;  // gradients by slot
 };
 
 // Numbers nearest to `targets` between the bounds that sum to zero; these overwrite the targets.

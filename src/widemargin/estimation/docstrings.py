@@ -55,9 +55,11 @@ budget : int or None, default=None
     Support patterns that are kept at the most, so that a stream cannot make the machine grow
     without end.
 
-budget_policy : {"drop", "merge"}, default="drop"
-    What becomes of the oldest pattern of more: it is dropped, or merged into the nearest of its
-    class.
+budget_policy : {"drop", "merge", "redundant"}, default="drop"
+    Which pattern of more is given up: the oldest, which is dropped or merged into the nearest of
+    its class; or the one that the others make up for best. The last keeps by far the most accuracy
+    where classes stay what they are; where they change in mid-stream, patterns of the past do not
+    go away by it.
 
 class_weight : dict or "balanced", default=None
     Weights of the classes, multiplied with ``sample_weight``.

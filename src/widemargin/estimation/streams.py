@@ -151,6 +151,8 @@ class Stream(ABC):
 
     def join(self, labels: Array) -> None:
         """Take in those of the classes that are not known yet."""
+        if labels is self.classes.labels:
+            return
         for label in np.setdiff1d(labels, self.classes.labels):
             # Columns first: where Ctrl-C comes in between, no class is without one.
             self.add_columns(self.classes.n_columns_to_add)
@@ -165,7 +167,7 @@ def _parameter_names(kind: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _names_of_the_past(kind: Any) -> tuple[str, ...]:
+def names_of_the_past(kind: Any) -> tuple[str, ...]:
     """Return attributes that a further row makes untrue; model_ first, as it stands for all."""
     kept = {"classes_", "readout_"}
     return "model_", *sorted(kind._fitted_names - kept | {"_state"})
@@ -197,6 +199,13 @@ class StreamingClassifier(BaseClassifier):
     @abstractmethod
     def _resume(self) -> Stream:
         """Return a stream that goes on from what a stream, a fit or a file has left."""
+
+    def _widen(self, n_features: int) -> None:
+        """Take rows of so many features from now on; rows so far have zeros in the new ones."""
+        raise NotImplementedError(
+            f"{type(self).__name__} learns rows of {self.n_features_in_} features, and one has "
+            "come with others. Have the first row name all features that will come."
+        )
 
     @abstractmethod
     def _publish(self) -> None:
@@ -248,7 +257,7 @@ class StreamingClassifier(BaseClassifier):
                     self.__dict__.update({name: each for name, each in known.items() if begun})
                     raise
                 kind: Any = type(self)
-                for name in _names_of_the_past(kind):
+                for name in names_of_the_past(kind):
                     self.__dict__.pop(name, None)
                 self._stream = stream
                 stream.join(wanted)
@@ -283,9 +292,9 @@ class StreamingClassifier(BaseClassifier):
     def _running_stream(self, rows: Rows, y: Array, classes: Any) -> Stream:
         """Return the stream that is alive, or a new one, which goes on from what is fitted."""
         stream: Stream | None = self.__dict__.get("_stream")
-        parameters = self._stream_parameters()
-        if stream is not None and stream.parameters == parameters:
+        if stream is not None and self._is_of(stream):
             return stream
+        parameters = self._stream_parameters()
         if stream is not None:
             for name in self._lasting_parameters:
                 if name in parameters and parameters[name] != stream.parameters[name]:
@@ -306,6 +315,12 @@ class StreamingClassifier(BaseClassifier):
         """Return all parameters but those that are read at every call."""
         kind: Any = type(self)
         return {name: self.__dict__[name] for name in _parameter_names(kind)}
+
+    def _is_of(self, stream: Stream) -> bool:
+        """Whether parameters are those with which the stream was made."""
+        mine = self.__dict__
+        parameters = stream.parameters.items()
+        return all(mine[name] is value or mine[name] == value for name, value in parameters)
 
     def _validate_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, begun: bool
@@ -336,7 +351,7 @@ class StreamingClassifier(BaseClassifier):
     def _is_checked(self) -> bool:
         """Whether parameters are those of the call before."""
         stream = self.__dict__.get("_stream")
-        known = stream is not None and stream.parameters == self._stream_parameters()
+        known = stream is not None and self._is_of(stream)
         return known and type(self._cap()) is float and 0 < self._cap() < np.inf
 
     def _is_plain(self, X: Any, y: Any) -> bool:

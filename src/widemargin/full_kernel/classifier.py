@@ -138,6 +138,8 @@ class KernelClassifier(DualClassifier):
        Structured and Interdependent Output Variables", Journal of Machine Learning Research, 2005.
     .. [4] J. Weston, C. Watkins, "Support Vector Machines for Multi-Class Pattern Recognition",
        European Symposium on Artificial Neural Networks, 1999.
+    .. [5] K. Crammer, J. Kandola, Y. Singer, "Online Classification on a Budget", Advances in
+       Neural Information Processing Systems, 2003.
 
     Examples
     --------
@@ -347,8 +349,7 @@ class KernelClassifier(DualClassifier):
     def _make_learner(self, machine: DualExpansion, seed: int, rows_seen: int) -> Any:
         solver = self._solver()
         assert isinstance(solver, LaRank)  # or there would be no partial_fit
-        merges = self.budget_policy == "merge"
-        return solver.native(machine, seed, self.budget, merges=merges)
+        return solver.native(machine, seed, self.budget, self.budget_policy)
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, DUAL_LOSSES)

@@ -21,18 +21,23 @@ from widemargin._system.parameters import check_choice, check_flag, check_intege
 from widemargin._system.threads import thread_count
 from widemargin._system.warnings import warn_user
 from widemargin.estimation.kernel_parameters import HasKernel
-from widemargin.estimation.streams import Stream, StreamClasses, StreamingClassifier
+from widemargin.estimation.streams import (
+    Stream,
+    StreamClasses,
+    StreamingClassifier,
+    names_of_the_past,
+)
 from widemargin.full_kernel.live import LiveScores, live_scores
 from widemargin.full_kernel.support import SupportAttributes
 from widemargin.kernels import AdaptiveRBF, Kernel, Precomputed, Rows
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout, two_as_one
-from widemargin.rows import rows_like
+from widemargin.rows import rows_like, with_columns
 from widemargin.solvers.duals.expansion import DualExpansion, Supports
 
 Array: TypeAlias = npt.NDArray[Any]
 
-BUDGET_POLICIES = ("drop", "merge")
+BUDGET_POLICIES = ("redundant", "drop", "merge")
 
 # Rows of a call that the living machine predicts at the most. For more, the time that it takes to
 # write its model down counts for little, and the model needs no lock.
@@ -268,6 +273,26 @@ class DualClassifier(SupportAttributes, HasKernel, StreamingClassifier):
         stream.native.take_on(packed["learner"])
         return stream
 
+    def _widen(self, n_features: int) -> None:
+        """Take rows of so many features from now on; rows so far have zeros in the new ones.
+
+        No kernel value changes by that, so that the machine goes on as it was.
+        """
+        stream: DualStream = self.__dict__["_stream"]
+        with stream.lock:
+            self._publish()
+            packed, basis = stream.pack(), self.model_.basis
+            origin = packed["machine"]["origin"]
+            if origin is not None:
+                packed["machine"]["origin"] = np.pad(origin, (0, n_features - len(origin)))
+            wider = self._unpack_stream(packed, self._patterns, with_columns(basis, n_features))
+            assert wider is not None  # the problem is the same
+            wider.lock = stream.lock  # that others may wait for
+            kind: Any = type(self)
+            for name in names_of_the_past(kind):
+                self.__dict__.pop(name, None)
+            self.n_features_in_, self._stream = n_features, wider
+
     def _check_stream_state(self, packed: Any) -> None:
         """Require what a stream of this machine may have packed, or ValueError."""
         try:
@@ -415,7 +440,9 @@ class DualClassifier(SupportAttributes, HasKernel, StreamingClassifier):
             if "model_" not in self.__dict__:
                 over = self._averaged_over(stream.machine.set.n_supports, stream.rows_seen)
                 answer = getattr(stream.scores(), what)
-                return np.asarray(answer(rows, over, thread_count(self.n_jobs)))
+                # To ask joblib how many there are takes as long as a row.
+                n_threads = 1 if rows.shape[0] == 1 else thread_count(self.n_jobs)
+                return np.asarray(answer(rows, over, n_threads))
         return np.asarray(ask_model(rows))
 
     def _packed_stream(self, state: dict[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class LiveScores(ABC):
 
     def _begin(self) -> None:
         """Begin anew, with nothing kept."""
-        self._columns = self._classes.columns
+        self._columns, self._is_plain = self._classes.columns, self._classes.is_plain
         self._n_outputs = 1 if len(self._columns) == 2 else len(self._columns)
         width = (2 if self._averages else 1) * self._n_outputs
         self._coef = np.zeros((0, width))  # by slot; of averages, and then what is taken off them
@@ -95,7 +95,7 @@ class LiveScores(ABC):
         values = np.empty((len(slots), self._machine.n_classes))
         earlier = np.empty_like(values)
         self._machine.set.coefficients(slots, values, earlier)
-        if not self._classes.is_plain:
+        if not self._is_plain:
             values, earlier = values[:, self._columns], earlier[:, self._columns]
         if len(self._columns) == 2:
             values, earlier = values[:, 1:] - values[:, :1], earlier[:, 1:] - earlier[:, :1]
@@ -104,7 +104,7 @@ class LiveScores(ABC):
     def _put(self, slots: Slots, coef: Array, anew: bool) -> None:
         """Keep coefficients of slots, and the sums of all; ``anew`` lets go of their rounding."""
         if not anew:
-            self._total += coef.sum(axis=0) - self._coef[slots].sum(axis=0)
+            self._total += (coef - self._coef[slots]).sum(axis=0)
         self._coef[slots] = coef
         if anew:
             self._total = self._coef.sum(axis=0)

@@ -135,7 +135,7 @@ class _OnlineClassifier(DualClassifier):
             **self._rule(),
             shuffle=bool(self.shuffle),
             budget=self.budget,
-            merges=self.budget_policy == "merge",
+            policy=self.budget_policy,
         )
 
     def _make_machine(

@@ -139,7 +139,7 @@ class LaRank(DualSolver[LaRankState]):
             check_flag("certify", self.certify)
 
     def native(
-        self, machine: DualExpansion, seed: int, budget: int | None = None, *, merges: bool = False
+        self, machine: DualExpansion, seed: int, budget: int | None = None, policy: str = "drop"
     ) -> Any:
         """Return the native solver of a machine."""
         return _native.LaRank(
@@ -152,7 +152,7 @@ class LaRank(DualSolver[LaRankState]):
             old="old" in self.operations,
             optimize="optimize" in self.operations,
             budget=-1 if budget is None else int(budget),
-            merges=merges,
+            policy=policy,
             seed=int(seed),
         )
 

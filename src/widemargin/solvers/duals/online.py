@@ -67,15 +67,16 @@ class OnlineRows(Solver[OnlineState]):
         Whether rows are taken in random order.
     budget : int or None
         Support patterns that are kept at the most.
-    merges : bool
-        Whether the oldest of more is merged into the nearest of its class, and not dropped.
+    policy : {"redundant", "drop", "merge"}
+        Which of more is given up: the one that the others make up for best, or the oldest, which is
+        dropped or merged into the nearest of its class.
     """
 
     mira: bool
     averages: bool
     shuffle: bool = True
     budget: int | None = None
-    merges: bool = False
+    policy: str = "drop"
     name: ClassVar[str] = "online"
     requires: ClassVar[tuple[str, ...]] = ("begin", "epochs", "caps")
 
@@ -86,7 +87,7 @@ class OnlineRows(Solver[OnlineState]):
             mira=bool(self.mira),
             averages=bool(self.averages),
             budget=-1 if self.budget is None else int(self.budget),
-            merges=bool(self.merges),
+            policy=self.policy,
         )
         learner.rows_seen = rows_seen
         return learner
