@@ -35,19 +35,23 @@ struct RowOf {
   }
 };
 
+// Lanes of a register that a group fills.
+template <class W>
+constexpr std::size_t kGroupLanes = kLanes<W> < kGroup ? kLanes<W> : kGroup;
+
 // out[l] = sum over entries of value * weights(feature, l), for Groups groups of labels.
-template <std::size_t Groups, class Row>
-inline void add_up_scores(const Row& row, const double* weights, std::size_t width,
-                          const double* constant_weights, double constant, double* out) {
-  constexpr std::size_t lanes = kLanes<double>, registers = Groups * kGroup / lanes;
-  Register<double, lanes> sums[registers];
+template <std::size_t Groups, class Row, class W>
+inline void add_up_scores(const Row& row, const W* weights, std::size_t width,
+                          const W* constant_weights, W constant, W* out) {
+  constexpr std::size_t lanes = kGroupLanes<W>, registers = Groups * kGroup / lanes;
+  Register<W, lanes> sums[registers];
   WIDEMARGIN_UNROLL
   for (std::size_t p = 0; p < registers; ++p) {
     sums[p] = load<lanes>(constant_weights + p * lanes) * constant;
   }
   for (std::size_t e = 0; e < row.count; ++e) {
-    const double* from = weights + row.feature(e) * width;
-    const auto value = static_cast<double>(row.values[e]);
+    const W* from = weights + row.feature(e) * width;
+    const auto value = static_cast<W>(row.values[e]);
     WIDEMARGIN_UNROLL
     for (std::size_t p = 0; p < registers; ++p) {
       sums[p] = sums[p] + load<lanes>(from + p * lanes) * value;
@@ -57,9 +61,9 @@ inline void add_up_scores(const Row& row, const double* weights, std::size_t wid
   for (std::size_t p = 0; p < registers; ++p) store<lanes>(out + p * lanes, sums[p]);
 }
 
-template <class Row>
-inline void find_scores(const Row& row, const double* weights, std::size_t width,
-                        const double* constant_weights, double constant, double* out) {
+template <class Row, class W>
+inline void find_scores(const Row& row, const W* weights, std::size_t width,
+                        const W* constant_weights, W constant, W* out) {
   std::size_t l = 0;
   for (; l + 3 * kGroup <= width; l += 3 * kGroup) {
     add_up_scores<3>(row, weights + l, width, constant_weights + l, constant, out + l);
@@ -74,13 +78,13 @@ inline void find_scores(const Row& row, const double* weights, std::size_t width
 }
 
 // weights(feature, l) += value * change[l] for all entries.
-template <class Row>
-inline void spread_change(const Row& row, const double* change, std::size_t width, double constant,
-                          double* constant_weights, double* weights) {
-  constexpr std::size_t lanes = kLanes<double>;
+template <class Row, class W>
+inline void spread_change(const Row& row, const W* change, std::size_t width, W constant,
+                          W* constant_weights, W* weights) {
+  constexpr std::size_t lanes = kGroupLanes<W>;
   for (std::size_t e = 0; e < row.count; ++e) {
-    double* to = weights + row.feature(e) * width;
-    const auto value = static_cast<double>(row.values[e]);
+    W* to = weights + row.feature(e) * width;
+    const auto value = static_cast<W>(row.values[e]);
     for (std::size_t l = 0; l < width; l += lanes) {
       store<lanes>(to + l, load<lanes>(to + l) + load<lanes>(change + l) * value);
     }
@@ -256,6 +260,30 @@ std::uint64_t judge(const LabelRows<T>& rows, const LabelLanes& lanes, LabelPlac
                     std::uint64_t most_entries) {
   return rows.starts != nullptr ? judge_rows<T, true>(rows, lanes, place, most_entries)
                                 : judge_rows<T, false>(rows, lanes, place, most_entries);
+}
+
+template <class T>
+void weigh_row(const LabelRows<T>& rows, std::size_t row, const T* weights, std::size_t width,
+               T* sums) {
+  const T* constant_weights = weights + rows.columns * width;
+  const T constant = static_cast<T>(rows.constant);
+  if (rows.starts != nullptr) {
+    find_scores(RowOf<T, true>(rows, row), weights, width, constant_weights, constant, sums);
+  } else {
+    find_scores(RowOf<T, false>(rows, row), weights, width, constant_weights, constant, sums);
+  }
+}
+
+template <class T>
+void spread_row(const LabelRows<T>& rows, std::size_t row, const T* change, std::size_t width,
+                T* weights) {
+  T* constant_weights = weights + rows.columns * width;
+  const T constant = static_cast<T>(rows.constant);
+  if (rows.starts != nullptr) {
+    spread_change(RowOf<T, true>(rows, row), change, width, constant, constant_weights, weights);
+  } else {
+    spread_change(RowOf<T, false>(rows, row), change, width, constant, constant_weights, weights);
+  }
 }
 
 }  // namespace
