@@ -136,6 +136,7 @@ void bind_subgradient(nb::module_& m) {
   nb::class_<RowRecord>(m, "RowRecord")
       .def_ro("loss", &RowRecord::loss)
       .def_ro("gap", &RowRecord::gap)
+      .def_ro("dual", &RowRecord::dual)
       .def_ro("mistakes", &RowRecord::mistakes);
   bind_rows<float, Array2<const float>>(m);
   bind_rows<double, Array2<const double>>(m);

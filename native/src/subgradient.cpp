@@ -36,11 +36,19 @@ double square_of(const LabelRows<T>& rows, std::size_t row) {
       rows.starts != nullptr ? static_cast<std::size_t>(rows.starts[row]) : row * rows.columns;
   const std::size_t end = rows.starts != nullptr ? static_cast<std::size_t>(rows.starts[row + 1])
                                                  : begin + rows.columns;
-  double sum = rows.constant * rows.constant;
-  for (std::size_t e = begin; e < end; ++e) {
-    sum += static_cast<double>(rows.values[e]) * static_cast<double>(rows.values[e]);
+  // Four sums, as one would have to wait for itself.
+  double sums[4] = {rows.constant * rows.constant, 0, 0, 0};
+  std::size_t e = begin;
+  for (; e + 4 <= end; e += 4) {
+    for (std::size_t p = 0; p < 4; ++p) {
+      const auto value = static_cast<double>(rows.values[e + p]);
+      sums[p] += value * value;
+    }
   }
-  return sum;
+  for (; e < end; ++e) {
+    sums[0] += static_cast<double>(rows.values[e]) * static_cast<double>(rows.values[e]);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 bool is_mistake(const double* f, std::size_t y, std::size_t k) {
@@ -105,7 +113,8 @@ void learn_exactly(const StepRule& rule, const ClassRows<T>& data,
     const double scale = 1 / (rule.penalty * totals.weight);
     const double curvature = scale * square_of(data.rows, i);
     scorer.find(i, sums, scale, scores.data());
-    record.loss += cap * Loss::value(scores.data(), y, k);
+    const double loss = cap * Loss::value(scores.data(), y, k);
+    record.loss += loss;
     record.mistakes += is_mistake(scores.data(), y, k) ? 1 : 0;
     if (coefficients != nullptr) {
       double along = 0;
@@ -113,8 +122,7 @@ void learn_exactly(const StepRule& rule, const ClassRows<T>& data,
         now[c] = static_cast<double>(coefficients[i * k + c]);
         along += scores[c] * now[c];
       }
-      record.gap +=
-          cap * Loss::value(scores.data(), y, k) - Loss::dual(now.data(), y, k, cap) + along;
+      record.gap += loss - Loss::dual(now.data(), y, k, cap) + along;
     }
     // Rows of zeros have scores that no step changes, so that as much as allowed is best.
     Loss::solve(scores.data(), y, k, cap, std::max(curvature, 1e-30), now.data(), next.data());
@@ -245,7 +253,7 @@ RowRecord judge_rows(const StepRule& rule, const ClassRows<T>& data, const T* we
   for_each_chunk(n, n_threads, [&](std::size_t chunk, std::size_t begin, std::size_t end) {
     with_loss(rule, [&](auto loss) {
       using Loss = decltype(loss);
-      std::vector<double> scores(k), now(k);
+      std::vector<double> scores(k);
       Scorer<T> scorer(data);
       RowRecord& part = parts[chunk];
       for (std::size_t i = begin; i < end; ++i) {
@@ -253,17 +261,12 @@ RowRecord judge_rows(const StepRule& rule, const ClassRows<T>& data, const T* we
         const double cap = data.rows.caps[i];
         if (!(cap > 0)) continue;
         scorer.find(i, weights, 1.0, scores.data());
-        const double value = cap * Loss::value(scores.data(), y, k);
-        part.loss += value;
+        part.loss += cap * Loss::value(scores.data(), y, k);
         part.mistakes += is_mistake(scores.data(), y, k) ? 1 : 0;
         if constexpr (Loss::has_dual) {
           if (coefficients == nullptr) continue;
-          double along = 0;
-          for (std::size_t c = 0; c < k; ++c) {
-            now[c] = static_cast<double>(coefficients[i * k + c]);
-            along += scores[c] * now[c];
-          }
-          part.gap += value - Loss::dual(now.data(), y, k, cap) + along;
+          std::copy_n(coefficients + i * k, k, scores.begin());
+          part.dual += Loss::dual(scores.data(), y, k, cap);
         }
       }
     });
@@ -271,7 +274,7 @@ RowRecord judge_rows(const StepRule& rule, const ClassRows<T>& data, const T* we
   RowRecord all;
   for (const RowRecord& part : parts) {
     all.loss += part.loss;
-    all.gap += part.gap;
+    all.dual += part.dual;
     all.mistakes += part.mistakes;
   }
   return all;

@@ -57,7 +57,8 @@ struct StepTotals {
 // What rows were like when they came, or are.
 struct RowRecord {
   double loss = 0;  // times the weights of rows
-  double gap = 0;   // of rows whose coefficients are known
+  double gap = 0;   // of rows that were learned and whose coefficients are known
+  double dual = 0;  // what these add to the dual, of rows that were judged
   std::int64_t mistakes = 0;
 };
 

@@ -296,42 +296,33 @@ class RowSteps(Solver[SubgradientState]):
 
     def finish(self, problem: ClassProblem, state: SubgradientState) -> LinearWeights:
         """Return the weights that predict, with their objective, and the dual where it is known."""
-        alpha, whole = problem.settings.alpha, float(problem.weights.sum())
-        weights = state.sums.weights(alpha, mean=True)
-        objective, dual = np.inf, -np.inf
-        if whole > 0:
-            objective, _ = _objective(problem, weights, None, whole)
+        settings, whole = problem.settings, float(problem.weights.sum())
+        weights = state.sums.weights(settings.alpha, mean=True)
+        judged = _native.judge_rows(
+            settings.native,
+            problem.native_rows,
+            settings.constant,
+            problem.targets,
+            problem.weights,
+            problem.n_classes,
+            weights.astype(problem.rows.dtype),
+            state.coefficients,
+            problem.n_threads,
+        )
+        flat = weights.ravel()
+        objective = 0.5 * settings.alpha * float(np.dot(flat, flat)) + judged.loss / whole
+        dual = -np.inf
         if state.coefficients is not None and state.passes > 0:
-            last = state.sums.weights(alpha, mean=False)
-            primal, gap = _objective(problem, last, state.coefficients, whole)
-            dual = min(primal - gap, objective)
+            dual = min(judged.dual / whole - _regulariser(problem, state), objective)
         return LinearWeights(weights[:, : problem.n_classes], objective, dual)
 
 
 def _regulariser(problem: ClassProblem, state: SubgradientState) -> float:
+    """Return what the last weights add to the objective, and take from the dual."""
     alpha = problem.settings.alpha
     scale, _ = state.sums.factors(alpha, mean=False)
     flat = state.sums.sums.ravel()
     return 0.5 * alpha * scale**2 * float(np.dot(flat, flat))
-
-
-def _objective(
-    problem: ClassProblem, weights: Array, coefficients: Array | None, whole: float
-) -> tuple[float, float]:
-    """Return the objective of weights, and the duality gap where there are coefficients."""
-    judged = _native.judge_rows(
-        problem.settings.native,
-        problem.native_rows,
-        problem.settings.constant,
-        problem.targets,
-        problem.weights,
-        problem.n_classes,
-        weights.astype(problem.rows.dtype),
-        coefficients,
-        problem.n_threads,
-    )
-    regulariser = 0.5 * problem.settings.alpha * float(np.square(weights).sum())
-    return regulariser + judged.loss / whole, judged.gap / whole
 
 
 def _share_right(problem: ClassProblem, state: SubgradientState) -> float:
