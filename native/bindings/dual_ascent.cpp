@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "label_rows.hpp"
 #include "packing.hpp"
 #include "widemargin/parallel.hpp"
 
@@ -107,17 +108,6 @@ DualAscent::State unpack(const nb::dict& packed, std::size_t width) {
   out.is_stuck = part<bool>(packed, "is_stuck");
   out.is_exact = part<bool>(packed, "is_exact");
   return out;
-}
-
-template <class T>
-LabelRows<T> view(const Array2<const T>& rows) {
-  return {rows.data(), nullptr, nullptr, rows.shape(0), rows.shape(1), 0, nullptr, nullptr};
-}
-template <class T>
-LabelRows<T> view(const CsrArrays<T>& rows) {
-  const SparseMatrix<T> matrix = rows.view();
-  return {matrix.values, matrix.indices, matrix.starts, matrix.rows, matrix.columns, 0,
-          nullptr,       nullptr};
 }
 
 // Rows with the constant feature, their squared lengths and caps.

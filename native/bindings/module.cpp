@@ -11,6 +11,7 @@ void bind_label_box(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_predictors(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
+void bind_subgradient(nanobind::module_& m);
 void bind_units(nanobind::module_& m);
 void bind_unit_steps(nanobind::module_& m);
 }  // namespace widemargin::bindings
@@ -26,6 +27,7 @@ NB_MODULE(_native, m) {
   widemargin::bindings::bind_dual_ascent(m);
   widemargin::bindings::bind_predictors(m);
   widemargin::bindings::bind_passes(m);
+  widemargin::bindings::bind_subgradient(m);
   widemargin::bindings::bind_units(m);
   widemargin::bindings::bind_unit_steps(m);
 }

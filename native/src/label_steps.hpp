@@ -35,24 +35,24 @@ struct RowOf {
   }
 };
 
-// out[l] = sum over entries of value * weights(feature, l), for Groups groups of labels. A sum of
-// few registers is several sums of every so many entries, or each addition would wait for the last.
-template <std::size_t Groups, class Row>
-inline void add_up_scores(const Row& row, const double* weights, std::size_t width,
-                          const double* constant_weights, double constant, double* out) {
-  constexpr std::size_t lanes = std::min(kLanes<double>, kGroup);
-  constexpr std::size_t registers = Groups * kGroup / lanes;
+// out[l] = sum over entries of value * weights(feature, l), for Groups groups of Unit labels. A sum
+// of few registers is several sums of every so many entries, or each addition would wait for the
+// last.
+template <std::size_t Unit, std::size_t Groups, class Row, class W>
+inline void add_up_scores(const Row& row, const W* weights, std::size_t width,
+                          const W* constant_weights, W constant, W* out) {
+  constexpr std::size_t lanes = std::min(kLanes<W>, Unit), registers = Groups * Unit / lanes;
   constexpr std::size_t strands = registers >= 4 ? 1 : 4 / registers;
-  Register<double, lanes> sums[strands][registers];
+  Register<W, lanes> sums[strands][registers];
   WIDEMARGIN_UNROLL
   for (std::size_t p = 0; p < registers; ++p) {
     sums[0][p] = load<lanes>(constant_weights + p * lanes) * constant;
     WIDEMARGIN_UNROLL
-    for (std::size_t s = 1; s < strands; ++s) sums[s][p] = Register<double, lanes>{};
+    for (std::size_t s = 1; s < strands; ++s) sums[s][p] = Register<W, lanes>{};
   }
-  const auto add = [&](std::size_t e, Register<double, lanes>* to) {
-    const double* from = weights + row.feature(e) * width;
-    const auto value = static_cast<double>(row.values[e]);
+  const auto add = [&](std::size_t e, Register<W, lanes>* to) {
+    const W* from = weights + row.feature(e) * width;
+    const auto value = static_cast<W>(row.values[e]);
     WIDEMARGIN_UNROLL
     for (std::size_t p = 0; p < registers; ++p)
       to[p] = to[p] + load<lanes>(from + p * lanes) * value;
@@ -71,30 +71,31 @@ inline void add_up_scores(const Row& row, const double* weights, std::size_t wid
   }
 }
 
-template <class Row>
-inline void find_scores(const Row& row, const double* weights, std::size_t width,
-                        const double* constant_weights, double constant, double* out) {
+// The width is a multiple of Unit.
+template <std::size_t Unit, class Row, class W>
+inline void find_scores(const Row& row, const W* weights, std::size_t width,
+                        const W* constant_weights, W constant, W* out) {
   std::size_t l = 0;
-  for (; l + 3 * kGroup <= width; l += 3 * kGroup) {
-    add_up_scores<3>(row, weights + l, width, constant_weights + l, constant, out + l);
+  for (; l + 3 * Unit <= width; l += 3 * Unit) {
+    add_up_scores<Unit, 3>(row, weights + l, width, constant_weights + l, constant, out + l);
   }
-  if (l + 2 * kGroup <= width) {
-    add_up_scores<2>(row, weights + l, width, constant_weights + l, constant, out + l);
-    l += 2 * kGroup;
+  if (l + 2 * Unit <= width) {
+    add_up_scores<Unit, 2>(row, weights + l, width, constant_weights + l, constant, out + l);
+    l += 2 * Unit;
   }
   if (l < width) {
-    add_up_scores<1>(row, weights + l, width, constant_weights + l, constant, out + l);
+    add_up_scores<Unit, 1>(row, weights + l, width, constant_weights + l, constant, out + l);
   }
 }
 
 // weights(feature, l) += value * change[l] for all entries.
-template <class Row>
-inline void spread_change(const Row& row, const double* change, std::size_t width, double constant,
-                          double* constant_weights, double* weights) {
-  constexpr std::size_t lanes = std::min(kLanes<double>, kGroup);
+template <std::size_t Unit, class Row, class W>
+inline void spread_change(const Row& row, const W* change, std::size_t width, W constant,
+                          W* constant_weights, W* weights) {
+  constexpr std::size_t lanes = std::min(kLanes<W>, Unit);
   for (std::size_t e = 0; e < row.count; ++e) {
-    double* to = weights + row.feature(e) * width;
-    const auto value = static_cast<double>(row.values[e]);
+    W* to = weights + row.feature(e) * width;
+    const auto value = static_cast<W>(row.values[e]);
     for (std::size_t l = 0; l < width; l += lanes) {
       store<lanes>(to + l, load<lanes>(to + l) + load<lanes>(change + l) * value);
     }
@@ -244,7 +245,7 @@ std::uint64_t ascend_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Lab
     const auto i = static_cast<std::size_t>(chosen);
     const RowOf<T, Sparse> row(rows, i);
     entries += row.count + 1;
-    find_scores(row, lanes.weights, width, constant_weights, rows.constant, scores);
+    find_scores<kGroup>(row, lanes.weights, width, constant_weights, rows.constant, scores);
     const double square = rows.squares[i];
     // A row of zeros has a gradient that no step changes: any that is large enough ends at a bound.
     const double inverse = square > 0 ? 1.0 / square : 1e200;
@@ -296,7 +297,7 @@ std::uint64_t ascend_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Lab
     }
     if (moves) {
       ++place.moved;
-      spread_change(row, change, width, rows.constant, constant_weights, lanes.weights);
+      spread_change<kGroup>(row, change, width, rows.constant, constant_weights, lanes.weights);
     }
     if (is_settled) {
       --place.active;
@@ -320,7 +321,7 @@ std::uint64_t judge_rows(const LabelRows<T>& rows, const LabelLanes& lanes, Labe
     const std::size_t i = place.next;
     const RowOf<T, Sparse> row(rows, i);
     entries += row.count + 1;
-    find_scores(row, lanes.weights, width, constant_weights, rows.constant, lanes.scratch);
+    find_scores<kGroup>(row, lanes.weights, width, constant_weights, rows.constant, lanes.scratch);
     for (std::size_t l = 0; l < width; ++l) {
       const bool has = (lanes.signs[i * groups + l / kGroup] >> (l % kGroup)) & 1;
       const double margin = lanes.margins != nullptr ? lanes.margins[i * width + l] : 1.0;
@@ -344,6 +345,34 @@ std::uint64_t judge(const LabelRows<T>& rows, const LabelLanes& lanes, LabelPlac
                     std::uint64_t most_entries) {
   return rows.starts != nullptr ? judge_rows<T, true>(rows, lanes, place, most_entries)
                                 : judge_rows<T, false>(rows, lanes, place, most_entries);
+}
+
+template <class T>
+void weigh_row(const LabelRows<T>& rows, std::size_t row, const T* weights, std::size_t width,
+               T* sums) {
+  const T* constant_weights = weights + rows.columns * width;
+  const T constant = static_cast<T>(rows.constant);
+  if (rows.starts != nullptr) {
+    find_scores<kClassesAtOnce>(RowOf<T, true>(rows, row), weights, width, constant_weights,
+                                constant, sums);
+  } else {
+    find_scores<kClassesAtOnce>(RowOf<T, false>(rows, row), weights, width, constant_weights,
+                                constant, sums);
+  }
+}
+
+template <class T>
+void spread_row(const LabelRows<T>& rows, std::size_t row, const T* change, std::size_t width,
+                T* weights) {
+  T* constant_weights = weights + rows.columns * width;
+  const T constant = static_cast<T>(rows.constant);
+  if (rows.starts != nullptr) {
+    spread_change<kClassesAtOnce>(RowOf<T, true>(rows, row), change, width, constant,
+                                  constant_weights, weights);
+  } else {
+    spread_change<kClassesAtOnce>(RowOf<T, false>(rows, row), change, width, constant,
+                                  constant_weights, weights);
+  }
 }
 
 }  // namespace

@@ -437,7 +437,9 @@ constexpr VectorCode<T> all_code() {
           tanh_of<T>,
           largest<T>,
           ascend<T>,
-          judge<T>};
+          judge<T>,
+          weigh_row<T>,
+          spread_row<T>};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ from widemargin.full_kernel.classifier import KernelClassifier
 from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
 from widemargin.linear.multilabel import LinearMultiLabelClassifier
+from widemargin.linear.stochastic import StochasticLinearClassifier
 from widemargin.model_files import ModelFileError, load, save
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.compression import compress
@@ -32,6 +33,7 @@ __all__ = [
     "SparseKernelClassifierCV",
     "SparseKernelMultiLabelClassifier",
     "SparseKernelMultiLabelClassifierCV",
+    "StochasticLinearClassifier",
     "__version__",
     "compress",
     "load",

@@ -8,6 +8,7 @@ from widemargin.full_kernel.classifier import KernelClassifier
 from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.full_kernel.online import KernelMIRA, KernelPerceptron
 from widemargin.linear.multilabel import LinearMultiLabelClassifier
+from widemargin.linear.stochastic import StochasticLinearClassifier
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
@@ -25,5 +26,6 @@ ESTIMATORS: dict[str, type[Any]] = {
         SparseKernelClassifierCV,
         SparseKernelMultiLabelClassifier,
         SparseKernelMultiLabelClassifierCV,
+        StochasticLinearClassifier,
     )
 }

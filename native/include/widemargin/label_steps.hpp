@@ -11,6 +11,9 @@ namespace widemargin {
 
 // Blocks are padded to a multiple of so many labels: half a cache line of weights.
 constexpr std::size_t kLabelsAtOnce = 4;
+// Classes that are learned together are padded to a multiple of so many: a register of weights in
+// single precision.
+constexpr std::size_t kClassesAtOnce = 8;
 
 // Dense or compressed sparse rows, with a constant feature after the last.
 template <class T>

@@ -95,6 +95,13 @@ struct VectorCode {
                           std::uint64_t most_entries);
   std::uint64_t (*judge)(const LabelRows<T>&, const LabelLanes&, LabelPlace&,
                          std::uint64_t most_entries);
+
+  // The scores of a row by weights that are (columns + 1) x width, and a change of these weights:
+  // sums[l] = sum_f row(f) weights(f, l), and weights(f, l) += row(f) change[l].
+  void (*weigh_row)(const LabelRows<T>&, std::size_t row, const T* weights, std::size_t width,
+                    T* sums);
+  void (*spread_row)(const LabelRows<T>&, std::size_t row, const T* change, std::size_t width,
+                     T* weights);
 };
 
 // Boxed coefficients of one label, whose dual is quadratic; arrays are as long as `count`, which is

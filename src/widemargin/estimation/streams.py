@@ -192,6 +192,10 @@ class StreamingClassifier(BaseClassifier):
     def _check_learns_row_by_row(self) -> None:
         """Raise AttributeError, with a way out, where ``partial_fit`` cannot be."""
 
+    def _readout_of(self, classes: Array) -> Readout:
+        """Return how the scores of these classes are read."""
+        return Readout.of_classes(classes)
+
     @abstractmethod
     def _begin(self, rows: Rows, classes: StreamClasses) -> Stream:
         """Return a stream that has seen no row; these are the first to come."""
@@ -263,7 +267,7 @@ class StreamingClassifier(BaseClassifier):
                 stream.join(wanted)
                 if self.classes_ is not stream.classes.labels:
                     self.classes_ = stream.classes.labels
-                    self.readout_ = Readout.of_classes(self.classes_)
+                    self.readout_ = self._readout_of(self.classes_)
                 numbers = np.searchsorted(self.classes_, y)
                 stream.learn(rows, stream.classes.columns[numbers], caps)
                 if classes is not None:
@@ -283,7 +287,7 @@ class StreamingClassifier(BaseClassifier):
         """Set ``classes_``; return what each row counts."""
         if wanted is not self.__dict__.get("classes_"):
             self.classes_ = wanted
-            self.readout_ = Readout.of_classes(wanted)
+            self.readout_ = self._readout_of(wanted)
         if is_plain:
             return np.full(len(y), float(self._cap()))
         numbers = np.searchsorted(wanted, y)

@@ -378,6 +378,20 @@ def _check_patterns(value: Any, name: str, estimator: Any) -> None:
             raise ValueError(f"{name}.state {error}") from error
 
 
+def _check_seen(value: Any, name: str, estimator: Any) -> None:
+    """Require what a linear machine goes on from: what it has seen, and its stream if there is."""
+    require(type(value) is dict, name, "is no record")
+    require(set(value) - {"state"} == {"weight", "steps"}, name, "has parts missing or surplus")
+    weight, steps = value["weight"], value["steps"]
+    require(type(weight) is float and 0 <= weight < np.inf, f"{name}.weight", "is no weight")
+    require(type(steps) is int and steps >= 0, f"{name}.steps", "is no count")
+    if "state" in value:
+        try:
+            estimator._check_stream_state(value["state"])
+        except ValueError as error:
+            raise ValueError(f"{name}.state {error}") from error
+
+
 def _check_truth(value: Any, name: str, estimator: Any) -> None:
     require(type(value) is bool, name, "is neither true nor false")
 
@@ -415,10 +429,12 @@ _ATTRIBUTE_RULES: dict[str, Callable[[Any, str, Any], None]] = {
     "n_kernel_evaluations_": _check_count,
     "n_mistakes_": _check_count,
     "n_support_vectors_": _check_count,
+    "t_": _check_count,
     "stop_reason_": _check_reason,
     "history_": _check_history,
     "_is_learned": _check_truth,
     "_stages": _check_stages,
     "_patterns": _check_patterns,
+    "_seen": _check_seen,
     "_state": _check_state,
 }
