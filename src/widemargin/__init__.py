@@ -17,10 +17,14 @@ from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
 from widemargin.sparse_kernel.multilabel_cv import SparseKernelMultiLabelClassifierCV
 from widemargin.sparse_kernel.settings import ChosenBasis, LearnedBasis
+from widemargin.two_label.cross_training import CrossTrainingSVM
+from widemargin.two_label.parallel import ParallelSVM
+from widemargin.two_label.sequential import SequentialSVM
 
 __all__ = [
     "ChosenBasis",
     "CompiledPredictor",
+    "CrossTrainingSVM",
     "KernelClassifier",
     "KernelMIRA",
     "KernelMultiLabelClassifier",
@@ -28,6 +32,8 @@ __all__ = [
     "LearnedBasis",
     "LinearMultiLabelClassifier",
     "ModelFileError",
+    "ParallelSVM",
+    "SequentialSVM",
     "SparseKernelClassifier",
     "SparseKernelClassifierCV",
     "SparseKernelMultiLabelClassifier",
@@ -43,7 +49,7 @@ __all__ = [
 # that ``export`` registers take a while to load.
 _SUBMODULES = (
     *("displays", "export", "kernels", "losses", "models", "priors", "readouts", "solvers"),
-    "zero_shot",
+    *("two_label", "zero_shot"),
 )
 
 

@@ -256,3 +256,12 @@ class PairSteps(Solver[PlanesState]):
     def finish(self, problem: PlanesProblem, state: PlanesState) -> PlanesMachine:
         """Return the machines; there is nothing left to do."""
         return state.machine
+
+
+def standing(history: dict[str, list[float]]) -> str:
+    """Say in a few words where the machines were when they were last put down."""
+    last = {name: values[-1] for name, values in history.items()}
+    return (
+        f"{last['steps']} steps, {last['support_patterns']} support patterns, "
+        f"dual {last['dual']:.6g}, gap {last['gap']:.3g}"
+    )
