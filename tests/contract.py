@@ -41,8 +41,12 @@ def has_two_labels(name):
     return is_multilabel(name) and not get_tags(unfitted(name)).target_tags.two_d_labels
 
 
-#: Those whose rows have one class each.
-CLASS_ESTIMATORS = {name: kind for name, kind in ESTIMATORS.items() if not is_multilabel(name)}
+#: Those whose rows have one class each, and whose classes lie in no order.
+CLASS_ESTIMATORS = {
+    name: kind
+    for name, kind in ESTIMATORS.items()
+    if not get_tags(unfitted(name)).classifier_tags.multi_label
+}
 
 
 def targets(name, y, classes=LABELS):

@@ -96,10 +96,9 @@ ParallelPlanes::Moved ParallelPlanes::move(std::uint64_t most_steps) {
 
 // Moves the next pair; returns whether there was one.
 bool ParallelPlanes::step(Moved& moved) {
-  const auto worst =
-      std::max_element(ends_.begin(), ends_.end(), [](const Threshold& a, const Threshold& b) {
-        return a.violation() < b.violation();
-      });
+  const auto worst = std::max_element(
+      ends_.begin(), ends_.end(),
+      [](const Threshold& a, const Threshold& b) { return a.violation() < b.violation(); });
   const End up = worst->highest;
   const double size = std::max(std::fabs(up.value), std::fabs(worst->lowest.value));
   if (!(worst->violation() > kRounding * std::max(size, 1.0))) return false;
@@ -108,7 +107,7 @@ bool ParallelPlanes::step(Moved& moved) {
   const std::size_t n = problem_.rows;
   const auto up_slot = static_cast<Slot>(up.row);
   const float* raised = rows_.row(up_slot).data();
-  PlanePartner pair{n,      nullptr,  raised,           nullptr, diagonal_.data(),
+  PlanePartner pair{n,        nullptr,           raised, nullptr, diagonal_.data(),
                     up.value, diagonal_[up.row], kFlat};
   double most = 0;
   End down{0, 0, kNoPlace};
@@ -123,9 +122,8 @@ bool ParallelPlanes::step(Moved& moved) {
   if (down.row == kNoPlace) return false;  // kernel values that are no numbers
   const std::size_t raised_entry = up.copy * n + up.row, lowered_entry = down.copy * n + down.row;
   down.value = problem_.signs[lowered_entry] - scores_of(down.copy)[down.row];
-  const double curvature = std::max(diagonal_[up.row] + diagonal_[down.row] -
-                                        2.0 * static_cast<double>(raised[down.row]),
-                                    kFlat);
+  const double curvature = std::max(
+      diagonal_[up.row] + diagonal_[down.row] - 2.0 * static_cast<double>(raised[down.row]), kFlat);
   const double slope = up.value - down.value;
   const double up_room = upper(raised_entry) - coefficients_[raised_entry];
   const double down_room = coefficients_[lowered_entry] - lower(lowered_entry);

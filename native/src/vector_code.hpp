@@ -445,7 +445,7 @@ constexpr VectorCode<T> all_code() {
 
 extern const InstructionSet WIDEMARGIN_INSTRUCTION_SET;
 constexpr InstructionSet WIDEMARGIN_INSTRUCTION_SET = {
-    WIDEMARGIN_NAME, all_code<float>(), all_code<double>(), add_scaled, climb, look_at_boxes,
-    follow_pair, find_extremes, find_partner};
+    WIDEMARGIN_NAME, all_code<float>(), all_code<double>(), add_scaled,  climb,
+    look_at_boxes,   follow_pair,       find_extremes,      find_partner};
 
 }  // namespace widemargin

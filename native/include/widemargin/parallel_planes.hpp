@@ -1,13 +1,13 @@
 // Hyperplanes that are parallel: machines of one kernel expansion and several thresholds.
 //
 // Problem      maximise  sum_ci t_ci b_ci - 1/2 sum_m B_m' K B_m  over signed coefficients b with
-//              0 <= t_ci b_ci <= cap_ci, and sum over all b_ci of a threshold = 0. A row has several
-//              copies c, each with a sign t and a cap; a copy belongs to a threshold, a threshold to
-//              a machine m, and B_m sums the copies of a row that belong to the machine. Two copies
-//              with a threshold each are PSVM, dual (6) of the paper, with b = alpha y; k - 1 of
-//              them are an ordinal machine of k classes; a single one is a support vector machine
-//              with a bias. Two copies of one threshold are a row that is there twice. Machines
-//              share nothing but the kernel rows.
+//              0 <= t_ci b_ci <= cap_ci, and sum over all b_ci of a threshold = 0. A row has
+//              several copies c, each with a sign t and a cap; a copy belongs to a threshold, a
+//              threshold to a machine m, and B_m sums the copies of a row that belong to the
+//              machine. Two copies with a threshold each are PSVM, dual (6) of the paper, with b =
+//              alpha y; k - 1 of them are an ordinal machine of k classes; a single one is a
+//              support vector machine with a bias. Two copies of one threshold are a row that is
+//              there twice. Machines share nothing but the kernel rows.
 // State        coefficients b, and the scores f = K B_m of all rows, without thresholds, in double
 //              precision. Which pair moves next follows from these alone.
 // Step         of each threshold, the copy that can go up with the largest t - f, and the one that
@@ -75,7 +75,7 @@ class ParallelPlanes {
     std::size_t vectors = 0, patterns = 0;
   };
   Supports supports() const;
-  std::uint64_t computed() const { return rows_.computed(); }  // kernel values
+  std::uint64_t computed() const { return rows_.computed(); }             // kernel values
   std::span<const double> coefficients() const { return coefficients_; }  // copies x rows
   // Machine by machine, one after the other.
   void copy_scores(double* out) const;

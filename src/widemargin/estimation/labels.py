@@ -398,6 +398,7 @@ def holds_sets(y: Any) -> bool:
 
 
 def constant_labels(targets: LabelTargets, weights: Array) -> npt.NDArray[np.int8]:
+    """Return 1 for labels that all rows of positive weight have, -1 for those none has, else 0."""
     counted = (weights > 0).astype(np.float64)
     counts = targets.sums(counted)
     always, never = counts == counted.sum(), counts == 0
@@ -429,9 +430,7 @@ def check_label_weight(class_weight: Any) -> None:
         check_choice("class_weight", class_weight, ("balanced",), ", a dict or None")
 
 
-def label_weights(
-    class_weight: Any, targets: LabelTargets, weights: Array
-) -> tuple[Array, Array]:
+def label_weights(class_weight: Any, targets: LabelTargets, weights: Array) -> tuple[Array, Array]:
     """Return what rows with each label count, and rows without it, as ``class_weight`` says."""
     ones = np.ones(targets.n_outputs)
     if class_weight is None:

@@ -68,7 +68,9 @@ def chain_copies(data: LevelRows) -> Copies:
     above = [data.levels >= level for level in range(1, data.n_levels)]
     caps = [data.label_caps(0), data.label_caps(1)] if data.has_labels else [data.caps] * len(above)
     numbers = tuple(range(len(above)))
-    return Copies(np.stack([signed(each) for each in above]), np.stack(caps), numbers, (0,) * len(above))
+    return Copies(
+        np.stack([signed(each) for each in above]), np.stack(caps), numbers, (0,) * len(above)
+    )
 
 
 def in_order(shifts: Array) -> Array:

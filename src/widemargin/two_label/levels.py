@@ -161,10 +161,11 @@ def indicator_of_sets(y: Iterable[Any]) -> tuple[Array, Array]:
 
 
 def _as_list(y: Any) -> Any:
-    """Return a list of what can be walked through once alone; anything else as it is."""
-    if y is None or hasattr(y, "shape") or hasattr(y, "__array__") or hasattr(y, "__len__"):
-        is_series = hasattr(y, "__array__") and not hasattr(y, "columns") and not sp.issparse(y)
-        return np.asarray(y) if is_series and len(np.shape(y)) == 1 else y
+    """Return what is neither a table nor a list as an array, or as a list."""
+    if sp.issparse(y) or hasattr(y, "columns") or isinstance(y, (list, tuple, np.ndarray)):
+        return y
+    if hasattr(y, "__array__"):
+        return np.asarray(y)
     return list(y) if isinstance(y, Iterable) else y
 
 

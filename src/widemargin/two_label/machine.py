@@ -112,9 +112,8 @@ class PlanesClassifier(HasKernel):
             problem = self._make_problem(data)
             checkpoint = Checkpoint(self, data.rows, problem.signs, problem.caps)
             solver, packed = PairSteps(), checkpoint.found()
-            if packed is None:
-                state = solver.init(problem)
-            else:
+            state = solver.init(problem)
+            if packed is not None:
                 state = PlanesState.unpack(packed, problem)
             told = FitProgress(self, None, X, y, sample_weight)
             attributes = run_fit(self, solver, problem, state, checkpoint, told, standing)
@@ -247,5 +246,3 @@ class PlanesClassifier(HasKernel):
         tags.classifier_tags.multi_label = True
         tags.classifier_tags.multi_class = self._takes_chains
         return tags
-
-

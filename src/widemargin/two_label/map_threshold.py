@@ -67,7 +67,9 @@ def _log_density(distances: Array, weights: Array, least: float) -> Array:
     mean = np.average(distances, weights=weights)
     variance = max(float(np.average(np.square(distances - mean), weights=weights)), least)
     log_height = np.log(weights.sum()) - 0.5 * np.log(variance)
-    return np.array([-1.0, 2.0 * mean, -(mean**2)]) / (2.0 * variance) + [0.0, 0.0, log_height]
+    density = np.array([-1.0, 2.0 * mean, -(mean**2)]) / (2.0 * variance)
+    density[2] += log_height
+    return density
 
 
 def _end_of_first(polynomial: Array) -> float:
