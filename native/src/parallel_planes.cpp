@@ -12,7 +12,8 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 constexpr double kFlat = 1e-12;  // a curvature below counts as this: the same row with either sign
-constexpr double kRounding = 1e-14;  // of scores: a violation below is none
+constexpr double kSnap = 1e-14;  // of a cap: a coefficient so near to a bound is at it
+constexpr double kRounding = 1e-12;  // of scores: a violation below is none
 
 }  // namespace
 
@@ -42,6 +43,17 @@ double ParallelPlanes::lower(std::size_t entry) const {
 
 double ParallelPlanes::upper(std::size_t entry) const {
   return problem_.signs[entry] > 0 ? problem_.caps[entry] : 0.0;
+}
+
+// Gives a coefficient a value. Next to a bound it is at the bound: pairs that have less room than
+// rounding takes would be moved to and fro for ever.
+void ParallelPlanes::put_coefficient(std::size_t copy, std::size_t row, double value) {
+  const std::size_t entry = copy * problem_.rows + row;
+  const double least = lower(entry), most = upper(entry), near = kSnap * (most - least);
+  if (value - least <= near) value = least;
+  if (most - value <= near) value = most;
+  coefficients_[entry] = value;
+  note_room(copy, row);
 }
 
 // Writes down where a coefficient can go.
@@ -101,14 +113,15 @@ bool ParallelPlanes::step(Moved& moved) {
       [](const Threshold& a, const Threshold& b) { return a.violation() < b.violation(); });
   const End up = worst->highest;
   const double size = std::max(std::fabs(up.value), std::fabs(worst->lowest.value));
-  if (!(worst->violation() > kRounding * std::max(size, 1.0))) return false;
+  const double least = kRounding * std::max(size, 1.0);
+  if (!(worst->violation() > least)) return false;
 
   const auto& code = *instruction_sets().front();
   const std::size_t n = problem_.rows;
   const auto up_slot = static_cast<Slot>(up.row);
   const float* raised = rows_.row(up_slot).data();
-  PlanePartner pair{n,        nullptr,           raised, nullptr, diagonal_.data(),
-                    up.value, diagonal_[up.row], kFlat};
+  PlanePartner pair{n,        nullptr,           raised,      nullptr, diagonal_.data(),
+                    up.value, diagonal_[up.row], 0.5 * least, kFlat};
   double most = 0;
   End down{0, 0, kNoPlace};
   const auto threshold = static_cast<std::size_t>(worst - ends_.begin());
@@ -128,12 +141,8 @@ bool ParallelPlanes::step(Moved& moved) {
   const double up_room = upper(raised_entry) - coefficients_[raised_entry];
   const double down_room = coefficients_[lowered_entry] - lower(lowered_entry);
   const double by = std::min({slope / curvature, up_room, down_room});
-  coefficients_[raised_entry] =
-      by == up_room ? upper(raised_entry) : coefficients_[raised_entry] + by;
-  coefficients_[lowered_entry] =
-      by == down_room ? lower(lowered_entry) : coefficients_[lowered_entry] - by;
-  note_room(up.copy, up.row);
-  note_room(down.copy, down.row);
+  put_coefficient(up.copy, up.row, coefficients_[raised_entry] + by);
+  put_coefficient(down.copy, down.row, coefficients_[lowered_entry] - by);
   moved.gain += by * (slope - 0.5 * curvature * by);
   if (up.row != down.row) {  // else the sum of the row's copies stays as it is, and so do scores
     const auto down_slot = static_cast<Slot>(down.row);

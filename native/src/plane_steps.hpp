@@ -18,9 +18,10 @@ inline PlaneChoice best_of_lanes(const double* most, const double* where) {
   return {most[best], static_cast<std::size_t>(where[best]) + best};
 }
 
-// Twice what a step of a pair gains, bounds left aside: its slope squared, over its curvature.
-inline double gain_of_pair(double wide, double curved, double flat) {
-  const double slope = wide > 0 ? wide : 0.0;
+// Twice what a step of a pair gains, bounds left aside: its slope squared, over its curvature. A
+// row paired with itself has neither, but for rounding.
+inline double gain_of_pair(double wide, double least, double curved, double flat) {
+  const double slope = wide > least ? wide : 0.0;
   return slope * slope / (curved > flat ? curved : flat);
 }
 
@@ -61,7 +62,8 @@ PlaneChoice find_partner(const PlanePartner& pair) {
   const float* __restrict kernel = pair.kernel;
   const double* __restrict scores = pair.scores;
   const double* __restrict diagonal = pair.diagonal;
-  const double highest = pair.highest, own_value = pair.own_value, flat = pair.flat;
+  const double highest = pair.highest, own_value = pair.own_value;
+  const double least = pair.least, flat = pair.flat;
   double most[lanes], where[lanes];
   for (std::size_t l = 0; l < lanes; ++l) most[l] = 0.0;
   for (std::size_t l = 0; l < lanes; ++l) where[l] = -1.0;
@@ -72,7 +74,7 @@ PlaneChoice find_partner(const PlanePartner& pair) {
       const std::size_t i = first + l;
       const double wide = highest + scores[i] - static_cast<double>(fall[i]);
       const double curved = own_value + diagonal[i] - 2.0 * static_cast<double>(kernel[i]);
-      const double gain = gain_of_pair(wide, curved, flat);
+      const double gain = gain_of_pair(wide, least, curved, flat);
       where[l] = gain > most[l] ? start : where[l];
       most[l] = gain > most[l] ? gain : most[l];
     }
@@ -81,7 +83,7 @@ PlaneChoice find_partner(const PlanePartner& pair) {
   for (std::size_t i = whole; i < pair.count; ++i) {  // a kernel row has no padding to read
     const double wide = highest + scores[i] - static_cast<double>(fall[i]);
     const double curved = own_value + diagonal[i] - 2.0 * static_cast<double>(kernel[i]);
-    const double gain = gain_of_pair(wide, curved, flat);
+    const double gain = gain_of_pair(wide, least, curved, flat);
     if (gain > best.value) best = {gain, i};
   }
   return best;

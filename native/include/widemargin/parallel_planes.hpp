@@ -101,6 +101,7 @@ class ParallelPlanes {
   }
   double lower(std::size_t entry) const;
   double upper(std::size_t entry) const;
+  void put_coefficient(std::size_t copy, std::size_t row, double value);
   void note_room(std::size_t copy, std::size_t row);
   void look_at_machine(std::size_t machine);
   bool step(Moved& moved);

@@ -143,6 +143,7 @@ struct PlanePartner {
   const double *scores, *diagonal;
   double highest;    // of the first coefficient
   double own_value;  // of its row, by the kernel
+  double least;      // a slope below is none
   double flat;       // a curvature below counts as this
 };
 

@@ -36,6 +36,7 @@ from widemargin.solvers.progress import Progress, Solver, SolverState
 Array: TypeAlias = npt.NDArray[Any]
 
 _LEAST_STEPS = 500  # of a round, so that looking at the gap costs next to nothing
+_LEAST_GAIN = 1e-15  # of the dual, in a round: less is rounding
 _CALL_PRODUCTS = 1_000_000_000  # multiply-adds of one native call: some tenths of a second
 
 
@@ -242,12 +243,14 @@ class PairSteps(Solver[PlanesState]):
         wanted = at_once - state.steps % at_once
         if problem.max_iter is not None:
             wanted = min(wanted, problem.max_iter - state.steps)
-        taken, _ = state.machine.planes.move(max(wanted, 0))
+        taken, gain = state.machine.planes.move(max(wanted, 0))
         state.steps += taken
         state.look()
         if state.gap <= problem.gap_limit(state.dual + state.gap):
             state.stopped_because = "tol"
-        elif taken < wanted or not np.isfinite(state.gap):
+        elif (
+            taken < wanted or not gain > _LEAST_GAIN * abs(state.dual) or not np.isfinite(state.gap)
+        ):
             state.stopped_because = "stuck"
         elif problem.max_iter is not None and state.steps >= problem.max_iter:
             state.stopped_because = "max_iter"
