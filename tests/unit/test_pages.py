@@ -39,7 +39,13 @@ FENCE = re.compile(
 LANGUAGES = {"python", "text", "c", ""}
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
-MODULES = (widemargin, widemargin.export, widemargin.displays, widemargin.zero_shot)
+MODULES = (
+    widemargin,
+    widemargin.export,
+    widemargin.displays,
+    widemargin.two_label,
+    widemargin.zero_shot,
+)
 
 every_page = pytest.mark.parametrize("name", NAMES)
 SLOW = {"docs/user_guide.md"}  # pages whose code takes as long as that of all others

@@ -8,9 +8,9 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._system.parameters import check_integer, check_jobs
@@ -42,7 +42,7 @@ class PairwiseMultiLabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
     slack : int, default=0
         By how many votes a label may be behind the first.
     n_jobs : int, default=None
-        Pairs that are fitted, or asked, at the same time. None is 1, -1 all cores.
+        Pairs that are fitted, or asked, at the same time, in threads. None is 1, -1 all cores.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class PairwiseMultiLabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         if not counted.any():
             raise ValueError("No row of positive weight has a label; there is nothing to learn.")
         pairs = list(combinations(range(targets.n_outputs), 2))
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_fit_pair)(self.estimator, X, counted[:, pair], weights, self._is_pairwise())
             for pair in pairs
         )
@@ -138,7 +138,7 @@ class PairwiseMultiLabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  #
         """
         check_is_fitted(self)
         rows = validated_data(self, X, reset=False, ensure_min_samples=0)
-        answers = Parallel(n_jobs=self.n_jobs)(
+        answers = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_ask_pair)(machine, rows[:, places] if self._is_pairwise() else rows, always)
             for machine, places, always in zip(
                 self.estimators_, self._rows, self._always, strict=True

@@ -33,7 +33,10 @@ class ParallelSVM(PlanesClassifier):
 
         1/2 |f|^2 + C sum_ig weight_i max(0, 1 - t_ig (f(x_i) + b_g))
 
-    over f and all b, where t_ig is 1 or -1 as row i belongs above threshold g or below.
+    over f and all b, where t_ig is 1 or -1 as row i belongs above threshold g or below. As every
+    row counts for every threshold, the best thresholds are in order by themselves [2]_, unless
+    ``class_weight`` makes rows count otherwise for one label than for the other. Where they are
+    not, b1 < b2 fails, and no row would be answered both labels: the fit warns.
 
     Parameters
     ----------
@@ -170,8 +173,8 @@ class ParallelSVM(PlanesClassifier):
             names = ", ".join(repr(name) for name in data.classes[missed].tolist())
             never = f"thresholds are out of order, so that no row is answered {names}"
         warn_user(
-            f"In this machine {never}: such rows do not lie between the others. Try another kernel "
-            "or width, raise C, or give those rows a larger weight by sample_weight; "
-            "KernelClassifier needs no order.",
+            f"In this machine {never}. At the optimum thresholds are in order where rows count the "
+            "same for each: let the fit go on, by a smaller tol or a larger max_iter, or give the "
+            "labels a larger class_weight.",
             UserWarning,
         )
