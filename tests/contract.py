@@ -36,16 +36,27 @@ def is_multilabel(name):
     return tags.multi_label and not tags.multi_class
 
 
-#: Those whose rows have one class each.
-CLASS_ESTIMATORS = {name: kind for name, kind in ESTIMATORS.items() if not is_multilabel(name)}
+def has_two_labels(name):
+    """Return whether these are sets of two labels, of which a row has at least one."""
+    return is_multilabel(name) and not get_tags(unfitted(name)).target_tags.two_d_labels
+
+
+#: Those whose rows have one class each, and whose classes lie in no order.
+CLASS_ESTIMATORS = {
+    name: kind
+    for name, kind in ESTIMATORS.items()
+    if not get_tags(unfitted(name)).classifier_tags.multi_label
+}
 
 
 def targets(name, y, classes=LABELS):
     """Return what an estimator learns from class numbers: names, or sets of labels."""
     if not is_multilabel(name):
         return classes[y]
-    own = np.eye(y.max() + 1, dtype=int)[y]
     has_another = np.arange(len(y)) % 3 == 0  # so that rows have one label or two
+    if has_two_labels(name):
+        return np.stack([(y % 2 == number) | has_another for number in (0, 1)], axis=1).astype(int)
+    own = np.eye(y.max() + 1, dtype=int)[y]
     return own | np.roll(own, 1, axis=1) * has_another[:, np.newaxis]
 
 

@@ -8,6 +8,7 @@ namespace widemargin::bindings {
 void bind_dual_ascent(nanobind::module_& m);
 void bind_duals(nanobind::module_& m);
 void bind_label_box(nanobind::module_& m);
+void bind_parallel_planes(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_predictors(nanobind::module_& m);
 void bind_passes(nanobind::module_& m);
@@ -24,6 +25,7 @@ NB_MODULE(_native, m) {
   widemargin::bindings::bind_kernels(m);
   widemargin::bindings::bind_duals(m);
   widemargin::bindings::bind_label_box(m);
+  widemargin::bindings::bind_parallel_planes(m);
   widemargin::bindings::bind_dual_ascent(m);
   widemargin::bindings::bind_predictors(m);
   widemargin::bindings::bind_passes(m);

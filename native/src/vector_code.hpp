@@ -419,6 +419,7 @@ void add_scaled(const float* __restrict values, double factor, double constant,
 
 #include "box_steps.hpp"
 #include "label_steps.hpp"
+#include "plane_steps.hpp"
 
 namespace widemargin {
 namespace {
@@ -446,6 +447,7 @@ constexpr VectorCode<T> all_code() {
 
 extern const InstructionSet WIDEMARGIN_INSTRUCTION_SET;
 constexpr InstructionSet WIDEMARGIN_INSTRUCTION_SET = {
-    WIDEMARGIN_NAME, all_code<float>(), all_code<double>(), add_scaled, climb, look_at_boxes};
+    WIDEMARGIN_NAME, all_code<float>(), all_code<double>(), add_scaled,  climb,
+    look_at_boxes,   follow_pair,       find_extremes,      find_partner};
 
 }  // namespace widemargin

@@ -18,10 +18,14 @@ from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
 from widemargin.sparse_kernel.multilabel_cv import SparseKernelMultiLabelClassifierCV
 from widemargin.sparse_kernel.settings import ChosenBasis, LearnedBasis
+from widemargin.two_label.cross_training import CrossTrainingSVM
+from widemargin.two_label.parallel import ParallelSVM
+from widemargin.two_label.sequential import SequentialSVM
 
 __all__ = [
     "ChosenBasis",
     "CompiledPredictor",
+    "CrossTrainingSVM",
     "KernelClassifier",
     "KernelMIRA",
     "KernelMultiLabelClassifier",
@@ -29,6 +33,8 @@ __all__ = [
     "LearnedBasis",
     "LinearMultiLabelClassifier",
     "ModelFileError",
+    "ParallelSVM",
+    "SequentialSVM",
     "SparseKernelClassifier",
     "SparseKernelClassifierCV",
     "SparseKernelMultiLabelClassifier",
@@ -46,7 +52,7 @@ __all__ = [
 # that ``export`` registers take a while to load.
 _SUBMODULES = (
     *("datasets", "displays", "export", "kernels", "losses", "models", "priors", "readouts"),
-    *("river", "solvers", "zero_shot"),
+    *("river", "solvers", "two_label", "zero_shot"),
 )
 
 

@@ -13,15 +13,21 @@ from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
 from widemargin.sparse_kernel.multilabel_cv import SparseKernelMultiLabelClassifierCV
+from widemargin.two_label.cross_training import CrossTrainingSVM
+from widemargin.two_label.parallel import ParallelSVM
+from widemargin.two_label.sequential import SequentialSVM
 
 ESTIMATORS: dict[str, type[Any]] = {
     estimator.__name__: estimator
     for estimator in (
+        CrossTrainingSVM,
         KernelClassifier,
         KernelMIRA,
         KernelMultiLabelClassifier,
         KernelPerceptron,
         LinearMultiLabelClassifier,
+        ParallelSVM,
+        SequentialSVM,
         SparseKernelClassifier,
         SparseKernelClassifierCV,
         SparseKernelMultiLabelClassifier,

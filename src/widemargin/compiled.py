@@ -111,7 +111,7 @@ class CompiledPredictor:
         self._labels = self.classes_.tolist()
         self._single = bool(self.dtype == np.float32)
         # One class alone needs no native code, which takes a single score for that of two.
-        single_label = self._readout.kind != "multilabel" and len(self.classes_) > 1
+        single_label = not self._readout.tells_labels and len(self.classes_) > 1
         self._best_of_one = (
             predictor.best_of_one if single_label and predictor is not None else None
         )
@@ -192,7 +192,7 @@ class CompiledPredictor:
             _check_feature_names(self, X, reset=False)
 
     def _predict(self, X: Any) -> Array:
-        if self._readout.kind == "multilabel":
+        if self._readout.tells_labels:
             return self._readout.indicators(self._scores_of(X))
         rows = self._rows(X)
         best = self._model.best(rows, self._n_threads, dtype=self.dtype, check=self._check)

@@ -14,7 +14,7 @@ from scipy.special import log_expit, log_softmax
 from widemargin._system.file_changes import Added, Change
 
 Array: TypeAlias = npt.NDArray[Any]
-Kind: TypeAlias = Literal["multiclass", "binary", "multilabel"]
+Kind: TypeAlias = Literal["multiclass", "binary", "multilabel", "two_step"]
 Link: TypeAlias = Literal["softmax", "one_against_rest"]
 
 
@@ -25,18 +25,20 @@ class Readout:
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
-        Class labels; for "multilabel" the names of the labels, a column each.
-    kind : {"multiclass", "binary", "multilabel"}
+        Class labels; for "multilabel" and "two_step" the names of the labels, a column each.
+    kind : {"multiclass", "binary", "multilabel", "two_step"}
         "multiclass": the class of the largest score, the first of equal ones. "binary": one score,
         which speaks for the second class where it is positive. "multilabel": every label whose
-        score is above its threshold.
+        score is above its threshold. "two_step": both of two labels where the first score lies
+        between the thresholds; else the first label where the second score is positive, and the
+        second label where it is not.
     link : {"softmax", "one_against_rest"} or None
         How scores become probabilities. "softmax": their exponentials, normalised.
         "one_against_rest": the logistic function of each, and then normalised (but not for
         "multilabel"). None: not at all. For two classes both are the logistic function.
     thresholds : ndarray of shape (n_labels,) or None
         Of "multilabel": what the score of each label must be above. None is 0 for all of them.
-        They are compared in the precision of the scores.
+        They are compared in the precision of the scores. Of "two_step": the lower and the upper.
     calibration : ndarray of shape (2, n_labels) or None
         Of "multilabel" without a link: slope and shift, by which a score becomes the log odds of
         its label, ``slope * score + shift``. The shift of a label that never varies is infinite.
@@ -53,20 +55,23 @@ class Readout:
     )
 
     def __post_init__(self) -> None:
-        if self.kind not in ("multiclass", "binary", "multilabel"):
+        if self.kind not in ("multiclass", "binary", "multilabel", "two_step"):
             raise ValueError(f"{self.kind!r} is no kind of readout.")
         if self.link not in (None, "softmax", "one_against_rest"):
             raise ValueError(f"{self.link!r} is no link of scores to probabilities.")
         two = len(self.classes) == 2
-        if self.classes.ndim != 1 or (self.kind != "multilabel" and (self.kind == "binary") != two):
+        needs_two = self.kind in ("binary", "two_step")
+        if self.classes.ndim != 1 or (self.kind != "multilabel" and needs_two != two):
             raise ValueError(
                 f"A {self.kind} readout does not go with classes of shape {self.classes.shape}."
             )
         if self.kind == "multilabel" and self.link == "softmax":
             raise ValueError("Labels that do not exclude one another have no softmax.")
+        if self.kind == "two_step" and (self.link is not None or self.thresholds is None):
+            raise ValueError("A two_step readout has two thresholds, and no link.")
         if self.thresholds is not None:
             given = self.thresholds
-            fits = self.kind == "multilabel" and given.shape == self.classes.shape
+            fits = self.tells_labels and given.shape == self.classes.shape
             if not (fits and given.dtype == np.float64 and np.isfinite(given).all()):
                 raise ValueError(
                     f"thresholds must be a finite number for each of {len(self.classes)} labels, "
@@ -92,7 +97,7 @@ class Readout:
         if not isinstance(other, Readout):
             return NotImplemented
         same = (self.kind, self.link) == (other.kind, other.link)
-        if same and self.kind == "multilabel":
+        if same and self.tells_labels:
             same = np.array_equal(self.label_thresholds(), other.label_thresholds())
             if self.calibration is None or other.calibration is None:
                 same = same and self.calibration is other.calibration
@@ -107,6 +112,11 @@ class Readout:
     def of_classes(cls, classes: Array, link: Link | None = None) -> Readout:
         """Return the readout of a machine that tells classes apart: two by one score."""
         return cls(classes, kind="binary" if len(classes) == 2 else "multiclass", link=link)
+
+    @property
+    def tells_labels(self) -> bool:
+        """Whether a row may have several labels, not one class."""
+        return self.kind in ("multilabel", "two_step")
 
     @property
     def n_outputs(self) -> int:
@@ -135,13 +145,18 @@ class Readout:
         return self.thresholds.astype(dtype)
 
     def is_on(self, scores: Array) -> npt.NDArray[np.bool_]:
-        """Return whether each score is above the threshold of its label."""
+        """Return whether each row has each label."""
+        if self.kind == "two_step":
+            low, high = self.label_thresholds(scores.dtype)
+            first, second = scores[:, 0], scores[:, 1]
+            both, is_first = (first > low) & (first < high), second > 0
+            return np.stack([both | is_first, both | ~is_first], axis=1)
         if self.thresholds is None:
             return np.asarray(scores > 0)
         return np.asarray(scores > self.label_thresholds(scores.dtype))
 
     def indicators(self, scores: Array) -> Array:
-        """Return 1 where a score is above its threshold, else 0: the labels of multi-label rows."""
+        """Return 1 where a row has a label, else 0: the answer where rows may have several."""
         return self.is_on(scores).astype(np.int64)
 
     def log_probabilities(self, scores: Array) -> Array:

@@ -11,6 +11,7 @@ from contract import (
     every_estimator,
     fitted,
     has_parameter,
+    has_two_labels,
     is_multilabel,
     problem,
     same_state,
@@ -59,7 +60,10 @@ BAD_DATA = {
 BAD_CLASSES = {
     "one class": (lambda X, y: (X, np.full(len(y), "a"), None), "1 class"),
     "a quantity for classes": (lambda X, y: (X, X[:, 0], None), "[Uu]nknown label type"),
-    "several labels a row": (lambda X, y: (X, np.stack([y, y], axis=1), None), "1d array"),
+    "several labels a row": (
+        lambda X, y: (X, np.stack([y, y], axis=1), None),
+        "1d array|indicator matrix of 0 and 1",
+    ),
     "NaN for a class": (lambda X, y: (X, some_zero(y, np.nan), None), "NaN"),
 }
 # Of estimators whose rows have sets of labels.
@@ -74,6 +78,17 @@ BAD_LABELS = {
     ),
     "NaN for a label": (lambda X, y: (X, np.where(y > 0, np.nan, 0.0), None), "NaN"),
     "labels that are none": (lambda X, y: (X, y[:, :0], None), "no labels|0 feature"),
+}
+# Of estimators whose rows have one of two labels or both; those with one class each are taken, too.
+BAD_TWO_LABELS = {
+    **{title: case for title, case in BAD_LABELS.items() if title != "a class for each row"},
+    "three classes": (lambda X, y: (X, np.arange(len(y)) % 3, None), "Only binary classification"),
+    "three labels": (lambda X, y: (X, np.hstack([y, y[:, :1]]), None), "must have two columns"),
+    "a row with neither label": (
+        lambda X, y: (X, np.where(np.arange(len(y))[:, np.newaxis] == 7, 0, y), None),
+        "neither label: 7",
+    ),
+    "one label alone": (lambda X, y: (X, np.ones_like(y) * [1, 0], None), "only 1 class"),
 }
 # Of estimators that take kernel matrices.
 BAD_KERNEL_VALUES = {
@@ -92,6 +107,7 @@ def bad_data():
     for name in ESTIMATORS:
         cases = [({}, title, *case) for title, case in BAD_DATA.items()]
         bad_targets = BAD_LABELS if is_multilabel(name) else BAD_CLASSES
+        bad_targets = BAD_TWO_LABELS if has_two_labels(name) else bad_targets
         cases += [({}, title, *case) for title, case in bad_targets.items()]
         if has_parameter(name, "kernel"):
             settings = {"kernel": "precomputed"}

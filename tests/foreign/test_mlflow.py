@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 from conftest import overlapping_classes
-from contract import targets
+from contract import targets, unfitted
 from numpy.testing import assert_array_equal
 from sklearn import model_selection
 from sklearn.base import clone
@@ -99,7 +99,7 @@ def logged(machine):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_logged_models_come_back(name, store):
     quick = {"cv": 2, "max_basis": [4], "Cs": [1.0], "widths": [1.0]} if name.endswith("CV") else {}
-    make = ESTIMATORS[name](random_state=0, **quick)
+    make = unfitted(name, **quick)
     machine = clone(make).fit(X, targets(name, Y, np.arange(3)))
     address = logged(machine)
     loaded = mlflow.sklearn.load_model(address)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import overlapping_classes
-from contract import targets
+from contract import targets, unfitted
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -24,7 +24,7 @@ QUICK = {
     name: {"cv": 2, "max_basis": [4], "Cs": [1.0]} for name in ESTIMATORS if name.endswith("CV")
 }
 MACHINES = {
-    **{name: make(random_state=0, **QUICK.get(name, {})) for name, make in ESTIMATORS.items()},
+    **{name: unfitted(name, **QUICK.get(name, {})) for name in ESTIMATORS},
     "learned": SparseKernelClassifier(4, basis=LearnedBasis(metric="full", max_iter=3)),
     "per class": SparseKernelClassifier(4, basis="per_class", loss="logistic", warm_start=True),
     "objects": SparseKernelClassifier(

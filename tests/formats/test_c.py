@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contract import ESTIMATORS, unfitted
+from contract import ESTIMATORS, targets, unfitted
 from reference.kernels import chisquare, suited
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -173,6 +173,11 @@ def assert_agrees(library, name, model, readout, rows, dtype):
         wrong = labels != readout.indicators(scores)
         margins = np.abs(scores - readout.label_thresholds())
         assert (margins[wrong] <= clear).all()
+    elif readout.kind == "two_step":
+        labels = call(library, f"{name}_predict", rows, 2, dtype, np.uint8)
+        wrong = (labels != readout.indicators(scores)).any(axis=1)
+        ends = np.abs(scores[:, :1] - readout.label_thresholds()).min(axis=1)
+        assert (np.minimum(ends, np.abs(scores[:, 1]))[wrong] <= clear).all()
     else:
         labels = call(library, f"{name}_predict", rows, None, dtype)
         both = scores if readout.kind == "multiclass" else np.hstack([-scores / 2, scores / 2])
@@ -450,19 +455,17 @@ def test_large_coefficients_that_cancel_keep_their_digits(tmp_path):
     assert "double" not in easy.path.read_text(encoding="ascii")
 
 
-def contract_problem(estimator):
+def contract_problem(name):
     rng = np.random.RandomState(0)
     X = rng.randn(90, 4)
-    if estimator.__sklearn_tags__().classifier_tags.multi_label:
-        return X, (X[:, :3] + 0.3 * rng.randn(90, 3) > 0).astype(int)
-    return X, np.array(["a", "b", "c"])[(X[:, :3] + 0.3 * rng.randn(90, 3)).argmax(axis=1)]
+    return X, targets(name, (X[:, :3] + 0.3 * rng.randn(90, 3)).argmax(axis=1))
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator(tmp_path, name):
     estimator = unfitted(name)
-    X, y = contract_problem(estimator)
+    X, y = contract_problem(name)
     X = X.astype(np.float32).astype(np.float64)
     estimator.fit(X, y)
     exports = [
@@ -474,6 +477,7 @@ def test_every_estimator(tmp_path, name):
     for export in exports:
         got = call(library, f"{export.name}_scores", X, scores.shape[1], "float32")
         assert np.abs(got - scores).max() <= 1e-5 * np.abs(scores).max()
+        assert_agrees(library, export.name, estimator.model_, estimator.readout_, X, "float32")
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import pytest
 from conftest import overlapping_classes
-from contract import targets
+from contract import targets, unfitted
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -26,7 +26,7 @@ QUICK = {
     name: {"cv": 2, "max_basis": [4], "Cs": [1.0]} for name in ESTIMATORS if name.endswith("CV")
 }
 MACHINES = {
-    **{name: make(random_state=0, **QUICK.get(name, {})) for name, make in ESTIMATORS.items()},
+    **{name: unfitted(name, **QUICK.get(name, {})) for name in ESTIMATORS},
     "projection": SparseKernelClassifier(6, basis="learned", random_state=0),
     "adam": SparseKernelClassifier(
         6, basis=LearnedBasis(solver="adam", max_iter=2), random_state=0

@@ -41,6 +41,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 MODULES = (
     *(widemargin, widemargin.datasets, widemargin.displays, widemargin.export, widemargin.river),
+    widemargin.two_label,
     widemargin.zero_shot,
 )
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "widemargin/label_steps.hpp"
@@ -131,6 +132,28 @@ struct BoxLook {
   double *promise, *gap, *dual;
 };
 
+// Rows that are looked at together when a pair is chosen: several registers of any instruction set.
+constexpr std::size_t kPlaneLanes = 32;
+// A row that was found, and what it was found by; kNoPlace where there is none.
+constexpr std::size_t kNoPlace = ~std::size_t{0};
+constexpr double kPlaneInfinity = std::numeric_limits<double>::infinity();
+struct PlaneChoice {
+  double value;
+  std::size_t place;
+};
+
+// What the second coefficient of a pair is chosen by; `fall` is infinite where a coefficient cannot
+// go down.
+struct PlanePartner {
+  std::size_t count;
+  const float *fall, *kernel;
+  const double *scores, *diagonal;
+  double highest;    // of the first coefficient
+  double own_value;  // of its row, by the kernel
+  double least;      // a slope below is none
+  double flat;       // a curvature below counts as this
+};
+
 struct InstructionSet {
   const char* name;  // "avx512", "avx2" or "baseline"
   VectorCode<float> single_precision;
@@ -141,6 +164,15 @@ struct InstructionSet {
   // Exact steps, each on the coefficient that gains most. Returns what they gain.
   double (*climb)(const BoxClimb&);
   void (*look_at_boxes)(const BoxLook&);
+  // scores[i] += step * (raised[i] - lowered[i])
+  void (*follow_pair)(const float* raised, const float* lowered, double step, double* scores,
+                      std::size_t count);
+  // The largest of rise - scores and the smallest of fall - scores; `count` is a multiple of
+  // kPlaneLanes, and padding has infinities that are never found.
+  void (*find_extremes)(const float* rise, const float* fall, const double* scores,
+                        std::size_t count, PlaneChoice* highest, PlaneChoice* lowest);
+  // The partner that promises most, by slope squared over curvature.
+  PlaneChoice (*find_partner)(const PlanePartner&);
 };
 
 template <class T>

@@ -259,7 +259,7 @@ class BaseClassifier(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         y : ndarray of shape (n_samples,), or (n_samples, n_labels) of 0 and 1 for multi-label
         """
         rows = self._validate_rows(X)
-        if self.readout_.kind == "multilabel":
+        if self.readout_.tells_labels:
             return self.readout_.indicators(self._scores_of(rows))
         return self.readout_.labels_of(self._best(rows))
 

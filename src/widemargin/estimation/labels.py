@@ -174,9 +174,7 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         check_choice("threshold_metric", self.threshold_metric, METRICS)
         check_flag("probability", self.probability)
         check_flag("sparse_output", self.sparse_output)
-        weight = self.class_weight
-        if not (weight is None or isinstance(weight, dict)):
-            check_choice("class_weight", weight, ("balanced",), ", a dict or None")
+        check_label_weight(self.class_weight)
 
     def _given_thresholds_are_numbers(self) -> bool:
         try:
@@ -189,7 +187,7 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         """Return what is learned from; sets classes_. Constant labels are warned of."""
         names = None
         if y is not None:
-            reason = _why_no_table(y)
+            reason = why_no_table(y)
             if reason is not None:
                 validated_data(self, X, reset=True)  # what is wrong with the rows comes first
                 raise ValueError(reason)
@@ -206,25 +204,15 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         caps = float(self._cap()) * weights
         with_label, without_label = self._label_weights(targets, weights)
         check_largest(float(caps.max() * max(with_label.max(), without_label.max())))
-        constant = _constant_labels(targets, weights)
-        _warn_of_constant(targets.classes, constant)
+        constant = constant_labels(targets, weights)
+        warn_of_constant(targets.classes, constant)
         return LabelRows(
             canonical_rows(X), targets, weights, caps, with_label, without_label, constant
         )
 
     def _label_weights(self, targets: LabelTargets, weights: Array) -> tuple[Array, Array]:
         """Return what rows with each label count, and rows without it."""
-        ones = np.ones(targets.n_outputs)
-        if self.class_weight is None:
-            return ones, ones
-        if isinstance(self.class_weight, dict):
-            return _weights_by_name(self.class_weight, targets.classes), ones
-        whole, own = float(weights.sum()), targets.sums(weights)
-        varies = (own > 0) & (own < whole)
-        with_label, without_label = ones.copy(), ones.copy()
-        with_label[varies] = whole / (2.0 * own[varies])
-        without_label[varies] = whole / (2.0 * (whole - own[varies]))
-        return with_label, without_label
+        return label_weights(self.class_weight, targets, weights)
 
     def _label_prior(self, training: LabelRows) -> LabelPrior | None:
         """Return the parameter ``prior``, checked, of the labels that are to be learned."""
@@ -378,12 +366,12 @@ class HasLabels(ClassifierMixin, BaseClassifier):  # type: ignore[misc]  # untyp
         return tags
 
 
-def _why_no_table(y: Any) -> str | None:
+def why_no_table(y: Any) -> str | None:
     """Say why y is no indicator matrix, where its form tells: lists of labels, or a single axis."""
     if sp.issparse(y) or hasattr(y, "columns"):
         return None
     wanted = "Unknown label type: y must be an indicator matrix of 0 and 1 with a column for each"
-    if _holds_sets(y):
+    if holds_sets(y):
         return (
             f"{wanted} label, got a list of sets of labels. Make one by sklearn.preprocessing."
             "MultiLabelBinarizer().fit_transform(y), with sparse_output=True for many labels."
@@ -398,7 +386,7 @@ def _why_no_table(y: Any) -> str | None:
     )
 
 
-def _holds_sets(y: Any) -> bool:
+def holds_sets(y: Any) -> bool:
     """Whether rows are given as sets or lists of their labels, by name or of unlike lengths."""
     if not isinstance(y, (list, tuple, np.ndarray)) or len(y) == 0 or np.ndim(y[0]) > 1:
         return False
@@ -409,14 +397,15 @@ def _holds_sets(y: Any) -> bool:
     return named or len({len(row) for row in rows}) > 1
 
 
-def _constant_labels(targets: LabelTargets, weights: Array) -> npt.NDArray[np.int8]:
+def constant_labels(targets: LabelTargets, weights: Array) -> npt.NDArray[np.int8]:
+    """Return 1 for labels that all rows of positive weight have, -1 for those none has, else 0."""
     counted = (weights > 0).astype(np.float64)
     counts = targets.sums(counted)
     always, never = counts == counted.sum(), counts == 0
     return np.asarray(always.astype(np.int8) - never.astype(np.int8))
 
 
-def _warn_of_constant(classes: Array, constant: npt.NDArray[np.int8]) -> None:
+def warn_of_constant(classes: Array, constant: npt.NDArray[np.int8]) -> None:
     """Say once which labels there is nothing to learn of."""
     if not constant.any():
         return
@@ -433,6 +422,27 @@ def _warn_of_constant(classes: Array, constant: npt.NDArray[np.int8]) -> None:
         "Y, or find rows that differ.",
         UserWarning,
     )
+
+
+def check_label_weight(class_weight: Any) -> None:
+    """Require a dict, "balanced" or None."""
+    if not (class_weight is None or isinstance(class_weight, dict)):
+        check_choice("class_weight", class_weight, ("balanced",), ", a dict or None")
+
+
+def label_weights(class_weight: Any, targets: LabelTargets, weights: Array) -> tuple[Array, Array]:
+    """Return what rows with each label count, and rows without it, as ``class_weight`` says."""
+    ones = np.ones(targets.n_outputs)
+    if class_weight is None:
+        return ones, ones
+    if isinstance(class_weight, dict):
+        return _weights_by_name(class_weight, targets.classes), ones
+    whole, own = float(weights.sum()), targets.sums(weights)
+    varies = (own > 0) & (own < whole)
+    with_label, without_label = ones.copy(), ones.copy()
+    with_label[varies] = whole / (2.0 * own[varies])
+    without_label[varies] = whole / (2.0 * (whole - own[varies]))
+    return with_label, without_label
 
 
 def _weights_by_name(given: dict[Any, Any], classes: Array) -> Array:

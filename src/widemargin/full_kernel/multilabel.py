@@ -15,12 +15,12 @@ from sklearn.utils import check_random_state
 from widemargin._system.file_changes import Added, Change
 from widemargin._system.parameters import check_choice, check_flag, check_real
 from widemargin._system.threads import one_blas_thread, thread_count
+from widemargin.estimation.advice import warn_of_kernel, warn_of_the_end
 from widemargin.estimation.checkpoints import Checkpoint, run_fit
 from widemargin.estimation.docstrings import with_shared_texts
 from widemargin.estimation.fitting import FitProgress, all_or_nothing
 from widemargin.estimation.kernel_parameters import HasKernel
 from widemargin.estimation.labels import HasLabels, LabelRows
-from widemargin.full_kernel.advice import warn_of_kernel, warn_of_the_end
 from widemargin.kernels import AdaptiveRBF
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout

@@ -235,7 +235,7 @@ def _check_n_features(value: Any, name: str, estimator: Any) -> None:
 def _check_classes(value: Any, name: str, estimator: Any) -> None:
     require(is_array(value) and value.ndim == 1, name, "is no list of labels")
     readout = vars(estimator).get("readout_")
-    if isinstance(readout, Readout) and readout.kind == "multilabel":
+    if isinstance(readout, Readout) and readout.tells_labels:
         # They name the columns of Y, in the order that these have.
         require(len(set(value.tolist())) == len(value), name, "has a label twice")
     else:

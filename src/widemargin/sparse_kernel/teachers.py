@@ -195,7 +195,7 @@ class KernelMachine:
                     f"{type(estimator).__name__} is linear and has no vectors: there is nothing to "
                     "compress."
                 )
-            if machine.readout_.kind == "multilabel":
+            if machine.readout_.tells_labels:
                 raise ValueError("compress takes machines of classes, not of labels.")
             return cls(machine, model.n_basis, _settings_of(machine), attributes)
         settings = {name: getattr(estimator, name) for name in ("C", "class_weight")}

@@ -92,7 +92,7 @@ def _rows_of_model(model: Model) -> tuple[Rows, str]:
 
 
 def _labels(scores: Array, readout: Readout) -> Array:
-    if readout.kind == "multilabel":
+    if readout.tells_labels:
         return readout.indicators(scores)
     best = (scores[:, 0] > 0) if readout.kind == "binary" else scores.argmax(axis=1)
     return readout.labels_of(best.astype(np.intp))

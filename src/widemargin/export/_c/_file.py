@@ -204,7 +204,7 @@ def _call_lines(name: str, readout: Readout | None, dtype: str) -> list[str]:
         f"{real} x[{macro}_N_FEATURES], scores[{macro}_N_OUTPUTS];",
         f"{name}_scores(x, scores);",
     ]
-    if readout is not None and readout.kind == "multilabel":
+    if readout is not None and readout.tells_labels:
         lines.append(f"unsigned char labels[{macro}_N_CLASSES];  0 or 1 each")
         lines.append(f"{name}_predict(x, labels);")
     elif readout is not None:

@@ -129,6 +129,18 @@ ${public}void ${name}_predict(const $real x[], unsigned char labels[])
 }
 
 """,
+    "two_step": """\
+${public}void ${name}_predict(const $real x[], unsigned char labels[])
+{
+    $wide sums[2];
+    int both;
+    ${worker}(x, sums);
+    both = sums[0] > ${name}_thresholds[0] && sums[0] < ${name}_thresholds[1];
+    labels[0] = both || sums[1] > 0;
+    labels[1] = both || !(sums[1] > 0);
+}
+
+""",
 }
 
 _PROBABILITIES = {
@@ -232,7 +244,7 @@ def prototypes(name: str, readout: Readout | None, dtype: str) -> list[str]:
     """Return the declarations of the functions that others call."""
     real = c_type(dtype)
     lines = [f"void {name}_scores(const {real} x[], {real} scores[]);"]
-    if readout is not None and readout.kind == "multilabel":
+    if readout is not None and readout.tells_labels:
         lines.append(f"void {name}_predict(const {real} x[], unsigned char labels[]);")
     elif readout is not None:
         lines.append(f"int {name}_predict(const {real} x[]);")

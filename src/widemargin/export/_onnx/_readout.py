@@ -22,7 +22,7 @@ def output_types(
         return {"scores": (dtype, (model.n_outputs,))}
     width = () if readout.kind == "binary" else (model.n_outputs,)
     label: tuple[np.dtype[Any], tuple[int, ...]] = (np.dtype(np.int64), width)
-    if readout.kind != "multilabel":
+    if not readout.tells_labels:
         label = (label_table(readout.classes).dtype, ())
     types = {"label": label, "scores": (dtype, width)}
     if readout.link is not None:
@@ -41,6 +41,8 @@ def add_readout(graph: Graph, scores: str, readout: Readout, dtype: np.dtype[Any
             least = graph.constant("thresholds", readout.label_thresholds(dtype), dtype)
         above = graph.add("Greater", scores, least)
         graph.outputs["label"] = graph.cast(above, np.bool_, np.int64)
+    elif readout.kind == "two_step":
+        graph.outputs["label"] = _add_two_steps(graph, scores, dtype, readout)
     else:
         graph.outputs["label"] = _add_best_class(graph, scores, readout)
     if readout.link is not None:
@@ -57,6 +59,19 @@ def _add_second_class(graph: Graph, scores: str, dtype: Any, readout: Readout) -
         return graph.cast(positive, np.bool_, np.int64)
     first, second = (graph.constant("class", label, labels.dtype) for label in labels)
     return graph.add("Where", positive, second, first)
+
+
+def _add_two_steps(graph: Graph, scores: str, dtype: Any, readout: Readout) -> str:
+    """Add both labels where the first score is between the thresholds, else that of the second."""
+    first, second = (
+        graph.add("Gather", scores, graph.constant("place", [place], np.int64), axis=1)
+        for place in (0, 1)
+    )
+    low, high = (graph.constant("end", end, dtype) for end in readout.label_thresholds(dtype))
+    both = graph.add("And", graph.add("Greater", first, low), graph.add("Less", first, high))
+    is_first = graph.add("Greater", second, graph.constant("zero", 0.0, dtype))
+    each = [graph.add("Or", both, one) for one in (is_first, graph.add("Not", is_first))]
+    return graph.cast(graph.add("Concat", *each, axis=1), np.bool_, np.int64)
 
 
 def _add_best_class(graph: Graph, scores: str, readout: Readout) -> str:
