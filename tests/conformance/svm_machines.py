@@ -38,6 +38,7 @@ MACHINES = {
         "KernelPerceptron",
         {"epochs": 3, "average": False, "fit_intercept": False},
     ),
+    "linear": ("StochasticLinearClassifier", {"alpha": 1e-2, "tol": 1e-3}),
     "exact_sparse": ("SparseKernelClassifier", FULL),
     "exact_logistic": ("SparseKernelClassifier", {**FULL, "loss": "logistic"}),
     "exact_larank": ("KernelClassifier", CLOSE),
@@ -49,9 +50,9 @@ ALL = list(MACHINES)
 EXACT = [name for name in MACHINES if name.startswith("exact")]
 FIRST = list({MACHINES[name][0]: name for name in reversed(MACHINES)}.values())
 ONLY_RBF = ["learned", "searched"]
-ROWS = [name for name in MACHINES if name not in ONLY_RBF]
+ROWS = [name for name in MACHINES if name not in (*ONLY_RBF, "linear")]  # with any kernel
 ONLINE = ["mira", "perceptron", "last_perceptron"]
-STREAMS = ["one_pass", *ONLINE]
+STREAMS = ["one_pass", "linear", *ONLINE]
 WITH_C = [name for name in ROWS if "perceptron" not in name]
 WARM = ["sparse", "learned", "exact_larank", "exact_full_gradient"]
 PROBABLE = ["sparse_logistic", "exact_logistic"]

@@ -180,7 +180,7 @@ def weights_are_repetitions(monkeypatch, problem):
 @defect(FIXED_WIDTH)
 def dense_rows_are_csr_rows(monkeypatch, problem):
     monkeypatch.setattr(
-        "widemargin.estimation.kernel_parameters.canonical_rows", scaled_rows(sp.issparse, 2.0)
+        "widemargin.estimation.class_rows.canonical_rows", scaled_rows(sp.issparse, 2.0)
     )
 
 
@@ -194,7 +194,7 @@ def predictions_of_dense_rows_are_those_of_csr_rows(monkeypatch, problem):
 @defect(FIXED_WIDTH)
 def float32_is_near_float64(monkeypatch, problem):
     change = scaled_rows(lambda rows: rows.dtype == np.float32, 2.0)
-    monkeypatch.setattr("widemargin.estimation.kernel_parameters.canonical_rows", change)
+    monkeypatch.setattr("widemargin.estimation.class_rows.canonical_rows", change)
 
 
 @defect(EXACT)

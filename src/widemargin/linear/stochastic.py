@@ -42,7 +42,7 @@ STRATEGIES = ("joint", "one_vs_all")
 SOLVERS = ("auto", "dual", "pegasos")
 
 _LEAST_ALPHA = 1e-15  # one over it times a row must be a number in single precision
-_LONG_ROWS = 1e8  # mean squared length of rows, beyond which scaling them is advised
+_USUAL_ROWS = 1e-8, 1e8  # mean squared lengths of rows, beyond which scaling them is advised
 _LOOKED_AT = 1000  # rows by which that is judged
 
 
@@ -399,15 +399,17 @@ class StochasticLinearClassifier(StreamingLinearClassifier):
             )
 
     def _check_batch_rows(self, X: Rows) -> None:
-        """Advise scaling where rows are so long that steps are tiny or huge."""
+        """Advise scaling where rows are so long or short that alpha means nothing usual."""
         some = X[:_LOOKED_AT].astype(np.float64)
         values = some.data if sp.issparse(some) else some.ravel()
         square = float(np.dot(values, values)) / max(1, some.shape[0])
-        if square > _LONG_ROWS and "_stream" not in self.__dict__:
+        least, most = _USUAL_ROWS
+        if square > 0 and not least <= square <= most and "_stream" not in self.__dict__:
+            share = "next to nothing" if square > most else "more than all rows"
             warn_user(
-                f"Rows have a mean squared length of {square:.1e}, so that weights are of very "
-                "unlike size, and alpha means something else for each feature. Scale the features, "
-                "for example by sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
+                f"Rows have a mean squared length of {square:.1e}, so that the regulariser with "
+                f"alpha={self.alpha:g} counts {share}. Scale the features, for example by "
+                "sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
                 UserWarning,
             )
 
