@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from benchmarks.parts.streams.generate import write
 from benchmarks.settings import Settings
 from benchmarks.trials import say
 
-TOP = Path(__file__).parents[3]
+CHILD = Path(__file__).with_name("child.py")
 ROWS = {"folder": (5_000_000, 4_000), "parquet": (5_000_000, 4_000), "svmlight": (100_000, 1_000)}
 
 
@@ -71,10 +70,8 @@ def _read_at_once(path: Path, n_rows: int) -> float:
 
 
 def _read(kind: str, path: Path, learner: str) -> Reading:
-    command = [sys.executable, "-m", "benchmarks.parts.streams.child", str(path), learner]
-    output = subprocess.run(
-        command, check=True, capture_output=True, text=True, cwd=TOP, env=os.environ
-    ).stdout
+    command = [sys.executable, str(CHILD), str(path), learner]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = json.loads(output)
     speed = found["rows"] / found["seconds"]
     return Reading(kind, learner, found["rows"], speed, found["peak"], 100 * found["accuracy"])
