@@ -330,6 +330,9 @@ Slot ZeroSumSet::most_redundant_support() {
   for (const Slot slot : supports()) {
     const Pattern& pattern = this->pattern(slot);
     const double own = gradient(slot, pattern.label);
+    // Without its coefficients a row is further behind than with them.
+    const bool is_behind = pattern.diagonal >= 0 && lowest_[slot] < own;
+    if (is_behind && lowest_[slot] - own <= most) continue;
     // The lowest of all is a wrong one's, unless the row keeps its margin; few support patterns do.
     double wrong = lowest_[slot] < own ? lowest_[slot] : worst_wrong_class(slot).gradient;
     double own_value = 0;

@@ -279,7 +279,7 @@ TEST("slots whose coefficients change are named once") {
     }
     return values;
   };
-  LaRank solver(set, {}, {10, false, true}, 3);
+  LaRank solver(set, {}, {10, Budget::Policy::drop, true}, 3);
   for (std::size_t first = 0; first < 60; first += 5) {
     solver.take(std::span(problem.order).subspan(first, 5), 0, problem.labels, problem.caps);
     const std::vector<Slot> changed = set.take_changed();

@@ -74,11 +74,11 @@ TEST("LaRank goes on to the bit") {
   for (const DualLoss loss : kLosses) {
     Problem problem(160, 4, 71);
     ZeroSumSet set = problem.make_set(loss);
-    LaRank solver(set, {}, {40, true, true}, 3);
+    LaRank solver(set, {}, {40, Budget::Policy::merge, true}, 3);
     const auto rows = std::span<const std::int64_t>(problem.order);
     solver.take(rows.first(100), 0, problem.labels, problem.caps);
     Copy copy(160, set, loss);
-    LaRank again(copy.set, {}, {40, true, true}, 99);
+    LaRank again(copy.set, {}, {40, Budget::Policy::merge, true}, 99);
     again.restore(solver.snapshot());
     check_same(set, copy.set);
     CHECK(copy.set.take_changed().size() == set.supports().size());
@@ -131,11 +131,11 @@ TEST("online learners go on to the bit, with what averages are made of") {
   for (const auto rule : {OnlineLearner::Rule::perceptron, OnlineLearner::Rule::mira}) {
     Problem problem(120, 4, 71);
     ZeroSumSet set = problem.make_set(DualLoss::crammer_singer);
-    OnlineLearner learner(set, rule, true, {30, false, false});
+    OnlineLearner learner(set, rule, true, {30, Budget::Policy::redundant, false});
     const auto rows = std::span<const std::int64_t>(problem.order);
     learner.take(rows.first(70), 0, problem.labels, problem.caps);
     Copy copy(120, set, DualLoss::crammer_singer);
-    OnlineLearner again(copy.set, rule, true, {30, false, false});
+    OnlineLearner again(copy.set, rule, true, {30, Budget::Policy::redundant, false});
     again.restore(learner.snapshot());
     learner.take(rows.subspan(70), 0, problem.labels, problem.caps);
     again.take(rows.subspan(70), 0, problem.labels, problem.caps);

@@ -221,23 +221,23 @@ class RowStream:
             What ``json.dumps`` writes. A stream of the same file and settings goes on from there by
             :meth:`seek`, in another process too, and gives the batches that this one would.
         """
-        if self._is_over:
-            ahead = RowStream.__new__(RowStream)
-            ahead.__dict__.update(self.__dict__)
-            ahead._begin_pass(self._pass + 1)
-            return ahead.position()
+        place = {
+            "pass": self._pass,
+            "rows_read": self.rows_read,
+            "window": self._window,
+            "taken": self._taken,
+            "offset": self._offset,
+            "skipped_before": self._skipped_before,
+        }
+        if self._is_over:  # at the beginning of the next pass
+            place = dict.fromkeys(place, 0) | {"pass": self._pass + 1}
         return {
             "version": _VERSION,
             "settings": self._settings(),
             "seed": self._seed,
-            "pass": self._pass,
             "passes": self.passes,
-            "rows_read": self.rows_read,
-            "window": self._window,
-            "taken": self._taken,
-            "at": self._at,
-            "offset": self._offset,
-            "skipped_before": self._skipped_before,
+            "at": None if self._is_over else self._at,
+            **place,
         }
 
     def seek(self, position: dict[str, Any]) -> None:

@@ -149,11 +149,11 @@ def as_kernel(
 
 def kernel_of_any_width(kernel: Any) -> Kernel | None:
     """Return the kernel that an estimator has as a parameter, as far as its width is no matter."""
+    if isinstance(kernel, str):
+        return _OF_ANY_WIDTH.get(kernel)
     if isinstance(kernel, KernelSum):
         return kernel.with_kernels(lambda part: _OF_ANY_WIDTH[str(part.kernel)])
-    if isinstance(kernel, Kernel):
-        return kernel
-    return _OF_ANY_WIDTH.get(kernel) if isinstance(kernel, str) else None
+    return kernel if isinstance(kernel, Kernel) else None
 
 
 def _width(gamma: float | str, kind: type[Kernel], rows: Rows, weights: Array | None) -> float:
