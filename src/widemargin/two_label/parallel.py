@@ -105,7 +105,7 @@ class ParallelSVM(PlanesClassifier):
     References
     ----------
     .. [1] L. Wang, M. Chang, J. Feng, "Parallel and sequential support vector machines for
-       multi-label classification", International Journal of Information Technology, 2005.
+       multi-label classification", Center for Information Sciences, Peking University.
     .. [2] W. Chu, S. S. Keerthi, "Support vector ordinal regression", Neural Computation, 2007:
        chains of classes, with implicit constraints on the thresholds.
 

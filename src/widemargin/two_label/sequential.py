@@ -92,7 +92,7 @@ class SequentialSVM(PlanesClassifier):
     References
     ----------
     .. [1] L. Wang, M. Chang, J. Feng, "Parallel and sequential support vector machines for
-       multi-label classification", International Journal of Information Technology, 2005.
+       multi-label classification", Center for Information Sciences, Peking University.
 
     Examples
     --------
