@@ -9,7 +9,12 @@ from conftest import overlapping_classes
 from numpy.testing import assert_array_equal
 
 import widemargin
-from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron
+from widemargin import (
+    KernelClassifier,
+    KernelMIRA,
+    KernelPerceptron,
+    StochasticLinearClassifier,
+)
 from widemargin.river import RiverClassifier
 
 river = pytest.importorskip("river")
@@ -19,6 +24,7 @@ MACHINES = {
     "KernelClassifier": KernelClassifier(gamma=0.1, budget=100, random_state=0),
     "KernelMIRA": KernelMIRA(gamma=0.1, budget=100),
     "KernelPerceptron": KernelPerceptron(gamma=0.1, budget=100),
+    "StochasticLinearClassifier": StochasticLinearClassifier(alpha=0.01),
 }
 
 

@@ -6,13 +6,20 @@ import scipy.sparse as sp
 from conftest import overlapping_classes
 from numpy.testing import assert_allclose, assert_array_equal
 
-from widemargin import KernelClassifier, KernelMIRA, KernelPerceptron, SparseKernelClassifier
+from widemargin import (
+    KernelClassifier,
+    KernelMIRA,
+    KernelPerceptron,
+    SparseKernelClassifier,
+    StochasticLinearClassifier,
+)
 from widemargin.river import RiverClassifier
 
 LEARNERS = {
     "larank": KernelClassifier(C=5, gamma=0.5, budget=30, random_state=0),
     "linear": KernelClassifier(C=1, kernel="linear", random_state=0),
     "mira": KernelMIRA(gamma=0.5),
+    "stochastic": StochasticLinearClassifier(alpha=0.01),
     "perceptron": KernelPerceptron(kernel="poly", degree=2, gamma=0.5, coef0=1),
 }
 every_learner = pytest.mark.parametrize("name", LEARNERS)

@@ -8,7 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from widemargin.estimation.class_rows import LearnsClasses
-from widemargin.estimation.streams import StreamClasses, StreamingClassifier
+from widemargin.estimation.streams import (
+    StreamClasses,
+    StreamingClassifier,
+    names_of_the_past,
+)
 from widemargin.kernels import Rows
 from widemargin.linear.live import LinearStream, Met, linear_map, unpack_stream
 from widemargin.models import LinearMap
@@ -67,6 +71,16 @@ class StreamingLinearClassifier(LearnsClasses, StreamingClassifier):
             rows.shape[1], classes.n_columns, rows.dtype, average=settings.average
         )
         return self._stream_of(sums, classes, settings, 0)
+
+    def _widen(self, n_features: int) -> None:
+        """Take rows of so many features from now on; those that are new have weights of zero."""
+        stream: LinearStream = self.__dict__["_stream"]
+        with stream.lock:
+            stream.sums.add_features(n_features - self.n_features_in_)
+            kind: Any = type(self)
+            for name in names_of_the_past(kind):
+                self.__dict__.pop(name, None)
+            self.n_features_in_ = n_features
 
     def _stream_of(
         self, sums: LinearSums, classes: StreamClasses, settings: StepSettings, rows_seen: int

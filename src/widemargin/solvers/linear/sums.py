@@ -194,6 +194,13 @@ class LinearSums:
                 part[:, self.n_classes - 1] = 0
         self._resize(self.n_classes - 1)
 
+    def add_features(self, count: int) -> None:
+        """Add features at the end, whose weights are zero; the constant stays the last."""
+        for name in ("sums", "earlier"):
+            part = getattr(self, name)
+            if part is not None:
+                setattr(self, name, np.insert(part, [len(part) - 1] * count, 0, axis=0))
+
     def _resize(self, n_classes: int) -> None:
         width, before = padded(n_classes), self.sums.shape[1]
         if width != before:
