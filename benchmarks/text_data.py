@@ -49,6 +49,9 @@ def load_text(name: str, settings: Settings) -> TextRows:
         return generated(400, seed=1, name=name, n_features=500)
     parts = _news(settings) if name == NEWS else _rcv1(settings)
     (X, y), (X_test, y_test) = parts
+    # The files are sorted by class, which no learner of a stream would stand.
+    order = np.random.RandomState(0).permutation(len(y))
+    X, y = X[order], y[order]
     return TextRows(name, X.astype(np.float32), y, X_test.astype(np.float32), y_test)
 
 

@@ -131,7 +131,7 @@ def _of_vowpal_wabbit(rows: TextRows) -> Iterator[tuple[str, Fit]]:
             lines.append(f"{'' if labels is None else labels[i] + 1} | {words}")
         return lines
 
-    arguments = f"--oaa {len(classes)} --loss_function hinge --noconstant -b 18 --quiet"
+    arguments = f"--oaa {len(classes)} --loss_function hinge --noconstant -b 22 --quiet"
     lines, test_lines = texts(rows.X, numbers), texts(rows.X_test, None)
 
     def fit_of(passes: int) -> Fit:

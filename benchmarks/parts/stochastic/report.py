@@ -7,7 +7,7 @@ from pathlib import Path as FilePath
 
 from benchmarks.markdown import table
 from benchmarks.part import Row
-from benchmarks.parts.stochastic.measure import Found, Race
+from benchmarks.parts.stochastic.measure import LIBLINEAR, Found, Race
 from benchmarks.parts.stochastic.paths import MACHINES, Path
 from benchmarks.parts.stochastic.targets import (
     AGAINST_LIBLINEAR,
@@ -32,7 +32,7 @@ def target_rows(found: Found) -> Iterator[Row]:
         value = ratio if race.is_reached else None
         if (race.dataset, race.rival) in AGAINST_SGD:
             yield AGAINST_SGD[race.dataset, race.rival], value, words
-        else:
+        elif race.rival == LIBLINEAR:
             yield AGAINST_LIBLINEAR, value, words
             yield OF_SECONDS, race.ours if race.is_reached else None, f"{race.ours:.3f} s"
     for loss, excess in found.excess.items():
