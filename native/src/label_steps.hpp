@@ -118,17 +118,6 @@ inline std::size_t drawn_place(std::uint64_t word, std::size_t places) {
   return static_cast<std::size_t>((word >> 32) * static_cast<std::uint64_t>(places) >> 32);
 }
 
-inline void fetch(const void* begin, std::size_t bytes) {
-#if defined(__GNUC__)
-  constexpr std::size_t line = 64;
-  const char* const from = static_cast<const char*>(begin);
-  for (std::size_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
-#else
-  static_cast<void>(begin);
-  static_cast<void>(bytes);
-#endif
-}
-
 // The row that will probably come so many steps after this one, unless a row is let go before.
 inline std::size_t probable_row(const LabelPlace& place, std::size_t steps) {
   const std::size_t first = place.next + steps;

@@ -30,12 +30,42 @@ auto with_loss(const StepRule& rule, const Task& task) {
   }
 }
 
+// Where the entries of a row are among those of all.
+struct Entries {
+  std::size_t begin, count;
+};
+
+template <class T>
+Entries entries_of(const LabelRows<T>& rows, std::size_t row) {
+  if (rows.starts == nullptr) return {row * rows.columns, rows.columns};
+  const auto begin = static_cast<std::size_t>(rows.starts[row]);
+  return {begin, static_cast<std::size_t>(rows.starts[row + 1]) - begin};
+}
+
+// Has the memory look for the entries of a row, and for the weights of its features: rows come in
+// random order, and to wait for each would take as long as the work.
+template <class T>
+void fetch_row(const LabelRows<T>& rows, std::size_t row) {
+  const Entries entries = entries_of(rows, row);
+  fetch(rows.values + entries.begin, entries.count * sizeof(T));
+  if (rows.starts == nullptr) return;
+  fetch(rows.indices + entries.begin, entries.count * sizeof(*rows.indices));
+}
+
+template <class T>
+void fetch_weights(const LabelRows<T>& rows, std::size_t row, const T* weights, std::size_t width) {
+  if (rows.starts == nullptr) return;  // every row needs all of them, so that they stay near
+  const Entries entries = entries_of(rows, row);
+  for (std::size_t e = 0; e < entries.count; ++e) {
+    const auto feature = static_cast<std::size_t>(rows.indices[entries.begin + e]);
+    fetch(weights + feature * width, width * sizeof(T));
+  }
+}
+
 template <class T>
 double square_of(const LabelRows<T>& rows, std::size_t row) {
-  const std::size_t begin =
-      rows.starts != nullptr ? static_cast<std::size_t>(rows.starts[row]) : row * rows.columns;
-  const std::size_t end = rows.starts != nullptr ? static_cast<std::size_t>(rows.starts[row + 1])
-                                                 : begin + rows.columns;
+  const auto [begin, count] = entries_of(rows, row);
+  const std::size_t end = begin + count;
   // Four sums, as one would have to wait for itself.
   double sums[4] = {rows.constant * rows.constant, 0, 0, 0};
   std::size_t e = begin;
@@ -105,8 +135,13 @@ void learn_exactly(const StepRule& rule, const ClassRows<T>& data,
   std::vector<double> scores(k), now(k, 0.0), next(k);
   Scorer<T> scorer(data);
   Spreader<T> spreader(data, sums, earlier);
-  for (const std::int32_t chosen : order) {
-    const auto i = static_cast<std::size_t>(chosen);
+  const auto ahead = [&](std::size_t place, std::size_t steps) {
+    return static_cast<std::size_t>(order[std::min(place + steps, order.size() - 1)]);
+  };
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    fetch_row(data.rows, ahead(place, 4));
+    fetch_weights(data.rows, ahead(place, 1), sums, data.width);
+    const auto i = static_cast<std::size_t>(order[place]);
     const auto y = static_cast<std::size_t>(data.targets[i]);
     const double cap = data.rows.caps[i];
     if (!revisits) totals.weight += cap;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from widemargin import SparseKernelMultiLabelClassifier
 
 DATASETS = ("scene", "yeast")
 _STEPS = {"C": 10**0.5, "gamma": 2.0}  # of the walk over settings
-_FOLDS = 3
+_FOLDS = 5
 _LOSSES = ("squared_hinge", "huberised_squared_hinge")
 
 
@@ -69,12 +70,13 @@ def _on(data: LabelDataset, settings: Settings) -> list[Judged]:
                 n_vectors, basis=basis, random_state=seed, **values
             )
 
-        if is_learned:  # which chooses C and widths for itself
-            choices = [{"loss": loss} for loss in _LOSSES]
-            tuned = min(choices, key=lambda values: _loss_in_folds(data, make, values))
-        else:
+        choices: list[dict[str, Any]] = [{"loss": loss} for loss in _LOSSES]
+        if not is_learned:  # a learned basis chooses C and widths for itself
             start = {"C": 1.0, "gamma": float(1 / (data.X.shape[1] * data.X.var()))}
-            tuned = _walk(data, start, make, settings)
+            choices = [
+                each | _walk(data, start, partial(make, **each), settings) for each in choices
+            ]
+        tuned = min(choices, key=lambda values, make=make: _loss_in_folds(data, make, values))
         words = ", ".join(f"{key} {_short(value)}" for key, value in tuned.items())
         machines = [make(seed=seed, **tuned) for seed in settings.seeds]
         promised = (data.name, is_learned)

@@ -26,4 +26,16 @@ struct AlignedAllocator {
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
+// Has the memory look for numbers that will be read soon. Internal to each file that includes it,
+// as some are compiled for newer CPUs than others.
+static inline void fetch(const void* begin, std::size_t bytes) {
+#if defined(__GNUC__)
+  const char* const from = static_cast<const char*>(begin);
+  for (std::size_t at = 0; at < bytes; at += kAlignment) __builtin_prefetch(from + at);
+#else
+  static_cast<void>(begin);
+  static_cast<void>(bytes);
+#endif
+}
+
 }  // namespace widemargin

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "widemargin/aligned.hpp"
+
 namespace widemargin {
 
 // Blocks are padded to a multiple of so many labels: half a cache line of weights.
