@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import sklearn
 from contract import every_estimator, has_two_labels, is_multilabel, unfitted
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
@@ -139,6 +140,15 @@ EQUAL_AT_THE_OPTIMUM = {
     f"check_sample_weight_equivalence_on_{form}_data": STOPS_AT_A_GAP
     for form in ("dense", "sparse")
 }
+# Fixed in later versions, where these machines pass the checks.
+TWO_OF_THREE_CLASSES = (
+    dict.fromkeys(
+        EQUAL_AT_THE_OPTIMUM,
+        "two classes are made of three by the first row, which is another one once rows repeat",
+    )
+    if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
+    else {}
+)
 NO_INTERCEPT = "scores of opposite rows are opposite: no weight makes all rows one class"
 NEGATIVE_ROWS = {
     "check_class_weight_classifiers": "its rows are negative, though the tag says positive_only"
@@ -196,8 +206,9 @@ def not_expected_of(estimator):
     if isinstance(estimator, StochasticLinearClassifier):
         return EQUAL_AT_THE_OPTIMUM
     if isinstance(estimator, CrossTrainingSVM | ParallelSVM | SequentialSVM):
-        stops_at_a_gap = isinstance(estimator, ParallelSVM)
-        return CHECKS_OF_MANY_LABELS | (EQUAL_AT_THE_OPTIMUM if stops_at_a_gap else {})
+        if isinstance(estimator, ParallelSVM):
+            return CHECKS_OF_MANY_LABELS | EQUAL_AT_THE_OPTIMUM
+        return CHECKS_OF_MANY_LABELS | TWO_OF_THREE_CLASSES
     if has_labels(estimator):
         checks = {name_of(check) for _, check in estimator_checks_generator(estimator)}
         expected = {name: why for name, why in CHECKS_OF_CLASSES.items() if name in checks}
