@@ -81,6 +81,16 @@ double square_of(const LabelRows<T>& rows, std::size_t row) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+template <class T>
+void fetch_ahead(const ClassRows<T>& data, std::span<const std::int32_t> order, std::size_t place,
+                 const T* weights) {
+  const auto row_after = [&](std::size_t steps) {
+    return static_cast<std::size_t>(order[std::min(place + steps, order.size() - 1)]);
+  };
+  fetch_row(data.rows, row_after(4));
+  fetch_weights(data.rows, row_after(1), weights, data.width);
+}
+
 bool is_mistake(const double* f, std::size_t y, std::size_t k) {
   return k > 1 && !(f[y] > f[best_other(f, y, k)]);
 }
@@ -135,12 +145,8 @@ void learn_exactly(const StepRule& rule, const ClassRows<T>& data,
   std::vector<double> scores(k), now(k, 0.0), next(k);
   Scorer<T> scorer(data);
   Spreader<T> spreader(data, sums, earlier);
-  const auto ahead = [&](std::size_t place, std::size_t steps) {
-    return static_cast<std::size_t>(order[std::min(place + steps, order.size() - 1)]);
-  };
   for (std::size_t place = 0; place < order.size(); ++place) {
-    fetch_row(data.rows, ahead(place, 4));
-    fetch_weights(data.rows, ahead(place, 1), sums, data.width);
+    fetch_ahead(data, order, place, sums);
     const auto i = static_cast<std::size_t>(order[place]);
     const auto y = static_cast<std::size_t>(data.targets[i]);
     const double cap = data.rows.caps[i];
@@ -274,6 +280,7 @@ RowRecord learn_rows(const StepRule& rule, const ClassRows<T>& data,
     }
     Subgradients<Loss, T> steps(rule, data, totals, sums, earlier, record);
     for (std::size_t start = 0; start < order.size(); start += rule.batch) {
+      for (std::size_t b = 0; b < rule.batch; ++b) fetch_ahead(data, order, start + b, sums);
       steps.step(order.subspan(start, std::min(rule.batch, order.size() - start)));
     }
   });

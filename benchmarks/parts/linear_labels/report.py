@@ -36,12 +36,13 @@ def sections(found: Found) -> list[str]:
     rows = [
         [
             *(each.dataset, each.n_labels, f"{each.ours:.2f}", f"{each.rival:.2f}"),
-            *(f"{each.objective:.6g}", f"{each.rival_objective:.6g}", f"{each.rival_tol:g}"),
+            *(f"{each.objective:.6g}", f"{each.rival_objective:.6g}"),
+            *(f"{each.tol:g}", f"{each.rival_tol:g}"),
             "" if each.with_prior is None else f"{each.with_prior:.2f}",
         ]
         for each in found.comparisons
     ]
-    titles = ["data", "labels", "s", "s, LinearSVC", "objective", "LinearSVC's", "its tol"]
+    titles = ["data", "labels", "s", "s, LinearSVC", "objective", "LinearSVC's", "tol", "its tol"]
     text = "## Linear machines of label sets\n\n" + table([*titles, "s, dense prior"], rows)
     if found.large is not None:
         large = found.large
