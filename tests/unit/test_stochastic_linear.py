@@ -261,8 +261,8 @@ def test_rows_of_any_length_make_finite_weights(loss, strategy, solver, dtype):
 def test_long_rows_are_advised_against():
     X, y = data()
     with pytest.warns(UserWarning, match=r"mean squared length of .*e\+.*Scale the features"):
-        machine = StochasticLinearClassifier(tol=None, max_iter=20).fit(X * 1e9, y)
-    plain = StochasticLinearClassifier(tol=None, max_iter=20).fit(X, y)
+        machine = StochasticLinearClassifier(tol=None, max_iter=20, random_state=0).fit(X * 1e9, y)
+    plain = StochasticLinearClassifier(tol=None, max_iter=20, random_state=0).fit(X, y)
     assert machine.score(X * 1e9, y) > plain.score(X, y) - 0.1
     with pytest.warns(UserWarning, match="Scale the features"):
         machine = StochasticLinearClassifier().partial_fit(X * 1e9, y)
