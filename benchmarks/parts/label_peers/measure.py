@@ -225,7 +225,8 @@ class _Ranking(ClassifierMixin, BaseEstimator):
             value = 0.5 * (W * W).sum() + self.C * squares.sum()
             return float(value), (W + self.C * X.T @ G).ravel()
 
-        found = minimize(objective, np.zeros(shape).ravel(), jac=True, options={"maxiter": 60})
+        start, settings = np.zeros(shape).ravel(), {"maxiter": 60}
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=settings)
         self.coef_ = found.x.reshape(shape)
         F = X @ self.coef_
         cuts = np.hstack([F - 1e-9, F.max(axis=1, keepdims=True) + 1e-9])

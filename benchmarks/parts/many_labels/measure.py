@@ -23,7 +23,7 @@ from widemargin import (
     LearnedBasis,
     LinearMultiLabelClassifier,
     SparseKernelMultiLabelClassifier,
-    save,
+    export,
 )
 
 RANKS = (1, 3, 5)
@@ -122,9 +122,10 @@ def _ranked(name: str, machine: Any, X: Any, Y: Any, X_test: Any, Y_test: Any) -
     machine.fit(X, Y)
     seconds = time.perf_counter() - started
     best = machine.predict_top_k(X_test, max(RANKS))
+    # In single precision, as it is deployed: our own files keep the numbers of double precision.
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "machine.wm"
-        save(machine, file)
+        file = Path(folder) / "machine.onnx"
+        export.to_onnx(machine, file)
         size = file.stat().st_size / 1e6
     return Ranked(name, _precision(best, Y_test), seconds, size)
 
