@@ -92,13 +92,16 @@ def _problems(settings: Settings, has_letter: bool) -> Iterator[Problem]:
 
 def _machines(problems: list[Problem]) -> Iterator[tuple[Problem, Any]]:
     for name, estimator_class in ESTIMATORS.items():
-        if not get_tags(estimator_class()).target_tags.single_output:
+        tags = get_tags(estimator_class())
+        if not tags.target_tags.single_output:
             continue  # of label sets, which the problems have not; the contract tests ask these
         known = estimator_class().get_params()
         parameters = {key: value for key, value in PARAMETERS.items() if key in known}
         kernels = [{"kernel": kernel} for kernel in KERNELS] if "kernel" in known else [{}]
         for problem in problems:
             n_classes = len(np.unique(problem.y))
+            if n_classes > 2 and not tags.classifier_tags.multi_class:
+                continue
             say(f"Agreement of exports: {name}, {problem.name}, {n_classes} classes")
             for kernel in kernels:
                 estimator = estimator_class(**parameters, **kernel)
