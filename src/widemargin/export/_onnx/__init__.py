@@ -58,7 +58,8 @@ def to_onnx(
     Parameters
     ----------
     estimator_or_model : estimator, Pipeline, CompiledPredictor or Model
-        An estimator must be fitted; of a pipeline, see :func:`widemargin.compile`. Kernels that are Python functions cannot be exported.
+        An estimator must be fitted; of a pipeline, see :func:`widemargin.compile`. Kernels that are
+        Python functions cannot be exported.
     path : path-like, default=None
         File to write. It is replaced as a whole, or left as it was if anything fails.
     dtype : {"float32", "float64"}, default="float32"

@@ -77,9 +77,7 @@ def _add_columns(graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any]) 
     return graph.add("Concat", *each, axis=1) if len(each) > 1 else each[0]
 
 
-def _add_inputs(
-    graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any]
-) -> dict[int, str]:
+def _add_inputs(graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any]) -> dict[int, str]:
     """Add an input for each column that is read, and return their values: numbers in double."""
     texts = {
         column.source
