@@ -20,7 +20,6 @@ void bind_unit_steps(nanobind::module_& m);
 NB_MODULE(_native, m) {
   m.doc() = "Hot loops of widemargin. Private: arguments are checked for shape and type only.";
   widemargin::bindings::scipy_blas();  // fails at import, not in the middle of a fit
-  m.attr("has_threads") = widemargin::has_threads();
   m.attr("instruction_set") = widemargin::instruction_sets().front()->name;
   widemargin::bindings::bind_kernels(m);
   widemargin::bindings::bind_duals(m);

@@ -9,7 +9,6 @@ from widemargin import (
     KernelMIRA,
     KernelPerceptron,
     SparseKernelClassifier,
-    _native,
 )
 from widemargin._system import threads as _threads
 from widemargin._system.threads import one_blas_thread, thread_count
@@ -49,7 +48,7 @@ def test_a_model_takes_any_number_of_threads(machine, three_classes):
 
 def test_none_is_one_thread():
     assert thread_count(None) == 1
-    assert thread_count(2) == (2 if _native.has_threads else 1)
+    assert thread_count(2) == 2
 
 
 def blas_threads():

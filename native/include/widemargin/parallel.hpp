@@ -4,49 +4,22 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <exception>
+#include <mutex>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-#if defined(__unix__) || defined(__APPLE__)
-#include <unistd.h>
-
-#include <atomic>
-#endif
+#include "widemargin/crew.hpp"
 
 namespace widemargin {
 
 constexpr std::size_t kRowsPerTile =
     256;  // a tile of features and scores stays in the second-level cache
 constexpr std::size_t kMaxChunks = 16;
-constexpr std::size_t kFewRows = 1024;      // too few to pay for waking threads
-constexpr std::size_t kMostThreads = 1024;  // systems refuse more, and OpenMP then ends the program
+constexpr std::size_t kFewRows = 1024;  // too few to pay for waking threads
 
 inline std::size_t chunk_count(std::size_t rows) {
   return std::clamp<std::size_t>((rows + kRowsPerTile - 1) / kRowsPerTile, 1, kMaxChunks);
-}
-
-inline bool has_threads() {
-#ifdef _OPENMP
-  return true;
-#else
-  return false;
-#endif
-}
-
-// Whether threads can be used here. A process that is forked off one which has used them has none
-// of them, but OpenMP would wait for them for ever; so it computes alone.
-inline bool threads_are_alive() {
-#if defined(__unix__) || defined(__APPLE__)
-  static std::atomic<pid_t> owner{0};  // of the threads: the process that was the first to use them
-  pid_t none = 0;
-  const pid_t here = getpid();
-  return owner.compare_exchange_strong(none, here) || none == here;
-#else
-  return true;
-#endif
 }
 
 // How many threads are worth waking for so many multiply-adds, where one is worth it for `each`. A
@@ -60,31 +33,34 @@ inline int threads_for(std::size_t products, std::size_t each, int n_threads) {
 // over its tasks. An exception of a task is rethrown once all threads have stopped.
 template <class State, class Task>
 void for_each_index_with(std::size_t count, int n_threads, const Task& task) {
-  std::exception_ptr failure;
-#ifdef _OPENMP
-  if (n_threads > 1 && count > 1 && threads_are_alive()) {
-    // A thread without a task would still be made.
-    const auto most = static_cast<int>(std::min(count, kMostThreads));
-#pragma omp parallel num_threads(std::min(n_threads, most))
-    {
-      State state;
-#pragma omp for schedule(dynamic, 1)
-      for (std::ptrdiff_t index = 0; index < static_cast<std::ptrdiff_t>(count); ++index) {
-        try {
-          task(static_cast<std::size_t>(index), state);
-        } catch (...) {
-#pragma omp critical
-          failure = std::current_exception();
-        }
+  struct Shared {
+    const Task& task;
+    const std::size_t count;
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex{};
+    std::exception_ptr failure{};
+
+    static void work(void* context) { static_cast<Shared*>(context)->take_indices(); }
+
+    void take_indices() {
+      try {
+        State state;
+        for (std::size_t index; (index = next++) < count;) task(index, state);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = count;
       }
     }
-    if (failure) std::rethrow_exception(failure);
-    return;
+  };
+  Shared shared{task, count};
+  const std::size_t threads = std::min(count, static_cast<std::size_t>(std::max(n_threads, 1)));
+  if (threads > 1) {
+    Crew::here().work_together(static_cast<int>(threads) - 1, Shared::work, &shared);
+  } else {
+    shared.take_indices();
   }
-#endif
-  (void)n_threads;
-  State state;
-  for (std::size_t index = 0; index < count; ++index) task(index, state);
+  if (shared.failure) std::rethrow_exception(shared.failure);
 }
 
 // Calls task(index) for each index below `count`.

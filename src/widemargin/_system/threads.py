@@ -11,14 +11,13 @@ from typing import Any
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-from widemargin import _native
 from widemargin._system.parameters import check_jobs
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` stands for; 1 in a build without OpenMP."""
+    """Return the number of threads that ``n_jobs`` stands for, within the CPU quota of a cgroup."""
     check_jobs(n_jobs)
-    return int(effective_n_jobs(n_jobs)) if _native.has_threads else 1
+    return int(effective_n_jobs(n_jobs))
 
 
 @lru_cache(maxsize=1)
