@@ -242,7 +242,8 @@ class Normalise:
             return sp.csr_matrix(sp.diags(1.0 / norms.ravel()) @ rows)
         scaled = np.array(rows, dtype=np.float64)
         part = scaled[..., self.first : self.first + self.count]
-        part /= self._norms(np.abs(part))
+        with np.errstate(invalid="ignore"):  # of infinity, which is found out later
+            part /= self._norms(np.abs(part))
         return scaled
 
     def _norms(self, sizes: Any) -> Array:
