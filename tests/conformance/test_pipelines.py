@@ -431,3 +431,65 @@ def test_a_bare_machine_compiles_as_by_its_method():
         predictor.decision_function(X), machine.compile("float64").decision_function(X)
     )
     assert type(widemargin.compile(make_pipeline(machine))) is widemargin.CompiledPredictor
+
+
+def test_steps_of_other_folders_are_what_a_file_may_hold():
+    """All that is translated can be saved: the two lists do not drift apart."""
+    from widemargin.model_files._steps import step_types
+    from widemargin.preparation.steps import _STEPS
+
+    assert set(_STEPS) <= set(step_types().values())
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_c_without_a_library_and_with_small_tables(tmp_path):
+    X, y = table()
+    pipeline = fitted("table", "filled_texts")
+    labels, scores = run_c(pipeline, X, tmp_path, "-DMACHINE_NO_MATH_H")
+    assert_same(scores, pipeline.decision_function(X))
+    export = to_c(pipeline, tmp_path / "small.h", quantize="int16", X=X, y=y)
+    assert export.loss.n_rows == len(X)
+    assert export.loss.score_difference < 1e-3
+    assert abs(export.loss.accuracy_before - pipeline.score(X, y)) < 1e-12
+    _, small = run_c(pipeline, X, tmp_path, quantize="int16")
+    assert_same(small, pipeline.decision_function(X), close=1e-3)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+@pytest.mark.parametrize("unknown", ["error", "ignore"])
+def test_unknown_categories_elsewhere(unknown, tmp_path):
+    X, y = table()
+    encode = ColumnTransformer(
+        [
+            ("t", OneHotEncoder(handle_unknown=unknown), ["colour"]),
+            ("g", OrdinalEncoder(), ["grade"]),
+        ]
+    )
+    pipeline = make_pipeline(encode, SparseKernelClassifier(5, random_state=0)).fit(X, y)
+    new = X[:6].assign(colour="mauve")
+    found = [run_onnx(pipeline, new)[1], run_c(pipeline, new, tmp_path)[1]]
+    for scores in found:
+        if unknown == "error":
+            assert np.isnan(scores).all()
+        else:
+            assert_same(scores, pipeline.decision_function(new))
+
+
+@pytest.mark.parametrize("opset", [13, 18, 21])
+def test_graphs_of_other_opsets(opset):
+    X, _ = table()
+    pipeline = fitted("table", "filled_texts")
+    assert_same(run_onnx(pipeline, X, opset=opset)[1], pipeline.decision_function(X))
+    exact = run_onnx(pipeline, X, opset=opset, dtype="float64")[1]
+    assert_same(exact, pipeline.decision_function(X), close=1e-9)
+
+
+def test_another_scikit_learn_is_told(tmp_path, monkeypatch):
+    import sklearn
+
+    pipeline = fitted("numbers", "standard")
+    with monkeypatch.context() as other:
+        other.setattr(sklearn, "__version__", "1.5.0")
+        widemargin.save(pipeline, tmp_path / "old")
+    with pytest.warns(sklearn.exceptions.InconsistentVersionWarning, match=r"1\.5\.0"):
+        widemargin.load(tmp_path / "old")
