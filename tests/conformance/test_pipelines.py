@@ -445,7 +445,7 @@ def test_steps_of_other_folders_are_what_a_file_may_hold():
 def test_c_without_a_library_and_with_small_tables(tmp_path):
     X, y = table()
     pipeline = fitted("table", "filled_texts")
-    labels, scores = run_c(pipeline, X, tmp_path, "-DMACHINE_NO_MATH_H")
+    _, scores = run_c(pipeline, X, tmp_path, "-DMACHINE_NO_MATH_H")
     assert_same(scores, pipeline.decision_function(X))
     export = to_c(pipeline, tmp_path / "small.h", quantize="int16", X=X, y=y)
     assert export.loss.n_rows == len(X)
