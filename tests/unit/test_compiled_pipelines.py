@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -219,16 +221,12 @@ def test_unknown_categories_are_told_or_encoded(iris, frame):
 
 
 def tables(frame):
-    import pyarrow
-
-    yield pyarrow.table({name: frame[name].to_numpy() for name in frame})
     yield frame.to_numpy(dtype=object)
     yield frame.to_numpy(dtype=object).tolist()
-    try:
-        import polars
-    except ImportError:
-        return
-    yield polars.DataFrame({name: frame[name].tolist() for name in frame})
+    columns = {name: frame[name].tolist() for name in frame}
+    for module, make in (("pyarrow", "table"), ("polars", "DataFrame")):
+        with suppress(ImportError):
+            yield getattr(import_module(module), make)(columns)
 
 
 def test_tables_of_all_kinds_have_the_same_scores(iris, frame):
@@ -269,12 +267,12 @@ def test_large_tables_are_read_in_pieces(iris, monkeypatch):
 
 @pytest.mark.filterwarnings("error")
 def test_tables_of_single_precision_stay_so(iris):
-    pyarrow = pytest.importorskip("pyarrow")
     X, y = iris
     columns = {name: X[:, place].astype(np.float32) for place, name in enumerate(NAMES)}
-    tables = [pyarrow.table(columns), pd.DataFrame(columns)]
-    if "polars" in sys.modules:
-        tables.append(sys.modules["polars"].DataFrame(columns))
+    tables = [pd.DataFrame(columns)]
+    for module, make in (("pyarrow", "table"), ("polars", "DataFrame")):
+        with suppress(ImportError):
+            tables.append(getattr(import_module(module), make)(columns))
     for table in tables:
         fitted = machine().fit(table, y)
         assert fitted.basis_.dtype == np.float32
