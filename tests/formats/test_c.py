@@ -67,6 +67,9 @@ KERNELS = {
     "poly1": Polynomial(0.5, degree=1),
     "linear": Linear(),
     "precomputed": Precomputed(),
+    "sum": KernelSum([(RBF(0.3), slice(0, 4)), (Polynomial(0.2, 3, 0.5), [6, 1, 5], 2.0)]),
+    "sums": KernelSum([(ChiSquare(0.3), slice(2, 6)), (Linear(), [0, 6])]),
+    "sum1": KernelSum([(Sigmoid(0.3, coef0=-0.5), [5, 2, 3])]),
 }
 
 
@@ -107,6 +110,7 @@ def numbers(library, name, ctype, count):
 
 DENSE_ONLY = [name for name, kernel in KERNELS.items() if isinstance(kernel, AdaptiveRBF)]
 DENSE_ONLY += ["precomputed"]
+SUMS = [name for name, kernel in KERNELS.items() if isinstance(kernel, KernelSum)]
 
 
 def expansion(
@@ -200,7 +204,7 @@ def assert_agrees(library, name, model, readout, rows, dtype):
 def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse, linear_part, kind):
     cases, readout = [], READOUTS[kind]
     for kernel in KERNELS:
-        if (sparse and kernel in DENSE_ONLY) or (linear_part and kernel == "precomputed"):
+        if (sparse and kernel in DENSE_ONLY) or (linear_part and kernel in ("precomputed", *SUMS)):
             continue
         model = expansion(
             KERNELS[kernel], readout.n_outputs, sparse=sparse, linear_part=linear_part
@@ -214,10 +218,11 @@ def test_every_kernel_and_readout(tmp_path, dtype, quantize, sparse, linear_part
         )
         text = export.path.read_text(encoding="ascii")
         assert export.n_bytes == len(text)
-        assert max(map(len, text.splitlines())) <= 110
+        part = "_part0" if kernel in SUMS else ""
+        assert max(map(len, text.splitlines())) <= 110 + len(part)
         assert (" int16_t" in text) == (quantize is not None)
         if sparse and kernel != "linear":
-            assert f"{name}_starts[" in text
+            assert f"{name}{part}_starts[" in text
         stack = f"{name}_map[" in text
         assert stack == ("and the mapped row" in text) == kernel.startswith("mapped")
         beside = linear_part and kernel != "linear"
@@ -292,12 +297,6 @@ def test_chi_squares_of_counts_of_any_size(tmp_path, dtype, size, quantize):
         assert np.abs(found - expected).max() <= tolerance(dtype) * np.abs(expected).max()
         # Of negative entries nothing is promised but that the scores are numbers.
         assert np.isfinite(call(library, f"{name}_scores", -rows, 3, dtype)).all()
-
-
-def test_a_sum_of_kernels_is_refused_with_a_way_out(tmp_path):
-    kernel = KernelSum([(RBF(0.1), slice(0, 3)), (RBF(0.2), [5, 6])])
-    with pytest.raises(TypeError, match=r"A sum of kernels has no C form.*to_onnx"):
-        to_c(expansion(kernel, 3), tmp_path / "sum.c")
 
 
 def test_rows_to_measure_on_must_suit_the_kernel(tmp_path):

@@ -46,10 +46,15 @@ class Path:
 
 @dataclass(frozen=True)
 class StepCost:
-    """Microseconds of a step with so many rows to draw from."""
+    """Microseconds of a step with so many rows to draw from.
+
+    ``cached`` is that of steps which draw from a few that lie together, as many in each case: what
+    is left of a difference then is not that of caches and memory.
+    """
 
     n_rows: int
     microseconds: float
+    cached: float
 
 
 def _settings(machine: str) -> StepSettings:
@@ -67,9 +72,9 @@ class _Walker:
         self.ones, self.n_rows, self.classes = np.ones(len(rows.y)), len(rows.y), classes
         self.sums = LinearSums.begin(rows.X.shape[1], len(classes), rows.X.dtype, average=True)
 
-    def take(self, steps: int) -> float:
-        """Take so many steps, and return the seconds."""
-        order = self.rng.randint(0, self.n_rows, steps).astype(np.int32)
+    def take(self, steps: int, n_drawn: int | None = None) -> float:
+        """Take so many steps, with rows of all or of the first so many; return the seconds."""
+        order = self.rng.randint(0, n_drawn or self.n_rows, steps).astype(np.int32)
         started = time.perf_counter()
         self.sums.learn(self.rows, self.targets, self.ones, order, self.settings)
         return time.perf_counter() - started
@@ -99,16 +104,18 @@ def walk(rows: TextRows, settings: Settings) -> Iterator[Path]:
 def step_costs(sizes: tuple[int, ...]) -> list[StepCost]:
     """Return the cost of a step with numbers of rows that take turns.
 
-    Rows are drawn from all of them, so that one of many is read from memory, and one of few from a
-    cache; weights are as many in each case.
+    Of many rows, one that is drawn from all is read from memory, of few, from a cache; weights are
+    as many in each case.
     """
     rows = generated(sizes[-1])
     walkers = {size: _Walker(rows.first(size), "SVM") for size in sizes}
     steps = min(50_000, 10 * sizes[0])
-    for walker in walkers.values():
-        walker.take(steps)
-    times: dict[int, list[float]] = {size: [] for size in sizes}
-    for _ in range(5):
+    times: dict[tuple[int, int], list[float]] = {}
+    for turn in range(6):
         for size, walker in walkers.items():
-            times[size].append(walker.take(steps))
-    return [StepCost(size, 1e6 * median(each) / steps) for size, each in times.items()]
+            for n_drawn in (size, sizes[0]):
+                seconds = walker.take(steps, n_drawn)
+                if turn:  # the first is to warm up
+                    times.setdefault((size, n_drawn), []).append(seconds)
+    costs = {key: 1e6 * median(each) / steps for key, each in times.items()}
+    return [StepCost(size, costs[size, size], costs[size, sizes[0]]) for size in sizes]

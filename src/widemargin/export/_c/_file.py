@@ -10,7 +10,7 @@ from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._c._precision import feature_weights
 from widemargin.export._c._preparation import Preparation
 from widemargin.export._c._template import code, needs_exp, prototypes
-from widemargin.export._c._text import Table, c_type
+from widemargin.export._c._text import Table, c_type, macros
 from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
 from widemargin.models import KernelExpansion
 from widemargin.readouts import Readout
@@ -53,8 +53,7 @@ def file_text(
     parts += [_includes(name, layout, readout, before), _sizes(name, layout, readout, before)]
     if not header:
         parts.append(_declarations(name, readout, dtype, classes, before))
-    used = layout.tables if layout.n_entries else _tables_of_constants(layout)
-    used = [*used, *_tables_of_readout(layout, readout)]
+    used = [*layout.used_tables, *_tables_of_readout(layout, readout)]
     used += [] if before is None else before.tables
     parts += [table.declare(name) + "\n" for table in used]
     if classes is not None:
@@ -63,11 +62,6 @@ def file_text(
     if header:
         parts.append("\n#endif\n")
     return "".join(parts)
-
-
-def _tables_of_constants(layout: Layout) -> list[Table]:
-    """Return the tables that a model without vectors reads."""
-    return [table for table in layout.tables if table.suffix in ("intercept", "coef_scale")]
 
 
 def _tables_of_readout(layout: Layout, readout: Readout | None) -> list[Table]:
@@ -90,14 +84,12 @@ def _includes(
 
 
 def _sizes(name: str, layout: Layout, readout: Readout | None, before: Preparation | None) -> str:
-    sizes = {"N_FEATURES": layout.model.n_features, "N_OUTPUTS": layout.model.n_outputs}
+    sizes = layout.sizes
     if before is not None:
         sizes |= {"N_FEATURES": before.n_features, "N_COLUMNS": layout.model.n_features}
     if readout is not None:
         sizes["N_CLASSES"] = len(readout.classes)
-    sizes["N_VECTORS"] = 0 if layout.form == "linear" else layout.n_entries
-    lines = [f"#define {name.upper()}_{word} {size}\n" for word, size in sizes.items()]
-    return "".join(lines) + "\n"
+    return macros(name, sizes) + "\n"
 
 
 def _declarations(
@@ -151,6 +143,13 @@ def _opening(
 
 
 def _model_lines(layout: Layout) -> list[str]:
+    if layout.parts:
+        lines = [f"The sum of {len(layout.parts)} parts, each of columns of its own."]
+        for number, part in enumerate(layout.parts):
+            low, high = min(part.columns), max(part.columns)
+            lines.append(f"Part {number}, {len(part.columns)} columns from {low} to {high}:")
+            lines += [f"  {line}" for line in _model_lines(part.layout)]
+        return lines
     model = layout.model.source if isinstance(layout.model, MappedExpansion) else layout.model
     if not isinstance(model, KernelExpansion):
         scores = f"{model.n_outputs} scores, linear in {model.n_features} features"
@@ -214,6 +213,10 @@ def _loss_lines(loss: ExportLoss) -> list[str]:
 
 
 def _stack_bytes(layout: Layout, before: Preparation | None) -> int:
+    if layout.parts:  # one after the other, each with sums and a row of its own
+        parts = (_stack_bytes(part.layout, None) + 8 * len(part.columns) for part in layout.parts)
+        own = 8 * layout.model.n_outputs + max(parts)
+        return own if before is None else own + before.stack_bytes
     count = layout.model.n_outputs + (layout.n_mapped if layout.n_entries else 0)
     n_bytes = count * (4 if layout.sums == "float32" else 8)
     return n_bytes if before is None else n_bytes + before.stack_bytes

@@ -24,6 +24,7 @@ from widemargin.export._c._precision import (
     rounded,
     rounded_kernel,
 )
+from widemargin.export._c._summed import in_parts
 from widemargin.export._c._text import Table, unsigned
 from widemargin.kernels import (
     RBF,
@@ -47,6 +48,20 @@ _LARGEST = 32767  # of a quantised number
 
 
 @dataclass(frozen=True)
+class Part:
+    """A machine of a sum, and the columns of a row that it takes."""
+
+    columns: tuple[int, ...]
+    layout: Layout
+
+    @property
+    def first(self) -> int | None:
+        """The first column, if the others follow it one by one."""
+        first = self.columns[0]
+        return first if self.columns == tuple(range(first, self.columns[-1] + 1)) else None
+
+
+@dataclass(frozen=True)
 class Layout:
     """A model as a C file holds it.
 
@@ -54,8 +69,9 @@ class Layout:
     ----------
     model : Model
         With the numbers as they are in the tables.
-    form : {"linear", "precomputed", "dense", "sparse"}
+    form : {"linear", "precomputed", "dense", "sparse", "sum"}
     tables : list of Table
+        Those of parts, too, with the number of the part in their names.
     sums : {"float32", "float64"}
         Precision of kernel values and scores while they are summed.
     quantized : bool
@@ -63,6 +79,8 @@ class Layout:
         What the entries of a sparse quantised basis are multiples of.
     n_entries : int
         Basis vectors; for a linear model, the features that count.
+    parts : tuple of Part
+        Of a sum of kernels, whose scores are added up.
     """
 
     model: Model
@@ -72,6 +90,7 @@ class Layout:
     quantized: bool
     basis_scale: float
     n_entries: int
+    parts: tuple[Part, ...] = ()
 
     @property
     def kernel(self) -> Kernel | None:
@@ -94,6 +113,22 @@ class Layout:
         return next(table.item_type for table in self.tables if table.suffix == suffix)
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """What its loops count to, by the names of macros."""
+        return {
+            "N_FEATURES": self.model.n_features,
+            "N_OUTPUTS": self.model.n_outputs,
+            "N_VECTORS": 0 if self.form == "linear" else self.n_entries,
+        }
+
+    @property
+    def used_tables(self) -> list[Table]:
+        """The tables that its functions read: of a model without vectors, few."""
+        if self.n_entries or self.parts:
+            return self.tables
+        return [table for table in self.tables if table.suffix in ("intercept", "coef_scale")]
+
+    @property
     def skips_features(self) -> bool:
         """Whether a linear model has features that count for nothing, and are left out."""
         return self.form == "linear" and self.n_entries < self.model.n_features
@@ -113,6 +148,8 @@ def lay_out(model: Model, dtype: str, quantize: str | None, rows: Rows | None) -
     rows : array or CSR matrix, or None
         What precision is measured on; None is the basis vectors and points between them.
     """
+    if isinstance(model, KernelExpansion) and isinstance(model.kernel, KernelSum):
+        return _lay_out_sum(model, dtype, quantize, rows)
     form = _form(model)
     model = as_computed(model)
     if quantize is not None:
@@ -131,6 +168,32 @@ def lay_out(model: Model, dtype: str, quantize: str | None, rows: Rows | None) -
     return Layout(model, form, tables, precision.sums, False, 1.0, len(coef))
 
 
+def _lay_out_sum(
+    model: KernelExpansion, dtype: str, quantize: str | None, rows: Rows | None
+) -> Layout:
+    whole = in_parts(model)
+    parts = tuple(
+        Part(seen.columns, lay_out(each, dtype, quantize, None if rows is None else seen.of(rows)))
+        for seen, each in zip(whole.seen, whole.parts, strict=True)
+    )
+    tables = []
+    for number, part in enumerate(parts):
+        tables += [table.renamed(f"part{number}") for table in part.layout.used_tables]
+        if part.first is None:
+            tables.append(Table.of(f"columns{number}", unsigned(part.columns)))
+    needs_double = any(part.layout.sums == "float64" for part in parts)
+    return Layout(
+        replace(whole, parts=tuple(part.layout.model for part in parts)),
+        "sum",
+        tables,
+        "float64" if needs_double else "float32",
+        quantize is not None,
+        1.0,
+        model.n_basis,
+        parts,
+    )
+
+
 def _form(model: Model) -> Form:
     if isinstance(model, LinearMap):
         return "linear"
@@ -138,11 +201,6 @@ def _form(model: Model) -> Form:
         raise TypeError(f"A model of type {type(model).__name__} has no C form.")
     if isinstance(model.kernel, Precomputed):
         return "precomputed"
-    if isinstance(model.kernel, KernelSum):
-        raise TypeError(
-            f"A sum of kernels has no C form, and this machine has {model.kernel!r}. Export it "
-            "with to_onnx, or predict with compile()."
-        )
     if isinstance(model.kernel, AdaptiveRBF):
         return "dense"  # learned vectors have hardly an entry that is zero
     if not isinstance(model.kernel, (RBF, Laplacian, ChiSquare, Polynomial, Sigmoid)):

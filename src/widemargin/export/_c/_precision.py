@@ -30,7 +30,7 @@ from widemargin.kernels import (
 from widemargin.models import KernelExpansion
 
 Array: TypeAlias = npt.NDArray[Any]
-Form: TypeAlias = Literal["linear", "precomputed", "dense", "sparse"]
+Form: TypeAlias = Literal["linear", "precomputed", "dense", "sparse", "sum"]
 
 _SAMPLE_ROWS = 128
 _OF_PRODUCTS = (Polynomial, Sigmoid)

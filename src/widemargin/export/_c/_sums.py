@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from string import Template
 
-from widemargin.export._c._layout import Layout
+from widemargin.export._c._layout import Layout, Part
 from widemargin.export._c._precision import (
     WithOneWidth,
     feature_weights,
@@ -16,7 +16,7 @@ from widemargin.export._c._precision import (
     takes_gaps,
     width_after,
 )
-from widemargin.export._c._text import literal
+from widemargin.export._c._text import c_type, literal
 from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
 
 # Of an entry of the row and one of a vector; the quotient first, as the square may overflow.
@@ -38,8 +38,23 @@ $linear\
 """
 
 
-def sums_text(layout: Layout) -> str:
+_SUM_OF_PARTS = """\
+${linkage}void ${worker}(const $real x[], $wide sums[])
+{
+    int output;
+    for (output = 0; output < ${macro}_N_OUTPUTS; ++output)
+        sums[output] = 0;
+$parts\
+}
+
+"""
+
+
+def sums_text(layout: Layout, dtype: str) -> str:
     """Return the function that computes the scores, with names left open as in the template."""
+    if layout.parts:
+        parts = (_part(number, part, dtype) for number, part in enumerate(layout.parts))
+        return Template(_SUM_OF_PARTS).safe_substitute(parts="".join(parts))
     words = {
         "start": "0" if layout.quantized else "${name}_intercept[output]",
         "locals": "",
@@ -60,6 +75,30 @@ def sums_text(layout: Layout) -> str:
         more, words["linear"] = _linear_part(layout)
         words["locals"] += more
     return Template(_SUMS).safe_substitute(words)
+
+
+def worker_of(layout: Layout, dtype: str) -> str:
+    """Return how the function ends that computes scores in the precision of sums."""
+    return "scores" if layout.sums == dtype else "sums"
+
+
+def _part(number: int, part: Part, dtype: str) -> str:
+    """Return what adds the scores of one part, which are computed as those of a machine are."""
+    row, picked = f"x + {part.first}" if part.first else "x", ""
+    if part.first is None:
+        count, row = len(part.columns), "row"
+        picked = (
+            f"        $real row[{count}];\n        {_counter(count)} column;\n"
+            f"        for (column = 0; column < {count}; ++column)\n"
+            f"            row[column] = x[${{name}}_columns{number}[column]];\n"
+        )
+    worker = f"${{name}}_part{number}_{worker_of(part.layout, dtype)}"
+    return (
+        f"    {{\n        {c_type(part.layout.sums)} part[${{macro}}_N_OUTPUTS];\n{picked}"
+        f"        {worker}({row}, part);\n"
+        "        for (output = 0; output < ${macro}_N_OUTPUTS; ++output)\n"
+        "            sums[output] += part[output];\n    }\n"
+    )
 
 
 def _counter(count: int) -> str:

@@ -6,10 +6,10 @@ from math import factorial
 from string import Template
 from textwrap import wrap
 
-from widemargin.export._c._layout import Layout
+from widemargin.export._c._layout import Layout, Part
 from widemargin.export._c._preparation import Preparation
-from widemargin.export._c._sums import sums_text
-from widemargin.export._c._text import c_type, literal
+from widemargin.export._c._sums import sums_text, worker_of
+from widemargin.export._c._text import c_type, literal, macros
 from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
 from widemargin.readouts import Readout
 
@@ -192,8 +192,14 @@ $adjust\
 
 def needs_exp(layout: Layout, readout: Readout | None) -> bool:
     """Whether the code calls the exponential."""
+    if any(needs_exp(part.layout, None) for part in layout.parts):
+        return True
     by_exp = isinstance(layout.kernel, (RBF, AdaptiveRBF, Laplacian, ChiSquare, Sigmoid))
-    return (by_exp and layout.n_entries > 0) or (readout is not None and readout.link is not None)
+    return (by_exp and layout.n_entries > 0) or _has_probabilities(readout)
+
+
+def _has_probabilities(readout: Readout | None) -> bool:
+    return readout is not None and readout.link is not None
 
 
 def code(
@@ -229,12 +235,14 @@ def code(
         "wide": c_type(layout.sums),
         "public": public,
         "linkage": public if same or header else "static ",
-        "worker": f"{name}_scores" if same else f"{name}_sums",
+        "worker": f"{name}_{worker_of(layout, dtype)}",
         "to_real": "" if same else f"({c_type(dtype)})",
         "to_wide": "" if same else f"({c_type(layout.sums)})",
     }
     kernel = layout.kernel
-    parts = [_exp_text(layout)] if needs_exp(layout, readout) else []
+    parts = [_part_text(name, number, part, dtype) for number, part in enumerate(layout.parts)]
+    if needs_exp(layout, readout) and (not layout.parts or _has_probabilities(readout)):
+        parts.append(_exp_text(layout))
     if isinstance(kernel, Polynomial) and layout.n_entries:
         parts.append(_POWER)
         words["degree"] = str(kernel.degree)
@@ -242,13 +250,22 @@ def code(
         parts.append(_TANH)
         words["half"] = literal(0.5, layout.sums)
         words["deepest"] = "9" if layout.sums == "float32" else "15"
-    sums = sums_text(layout)
+    sums = sums_text(layout, dtype)
     parts.append(sums if before is None else before.text(sums))
     if not same:
         parts.append(_SCORES_FROM_SUMS)
     if readout is not None:
         parts += _readout_texts(readout)
     return Template("".join(parts)).substitute(words).rstrip() + "\n"
+
+
+def _part_text(name: str, number: int, part: Part, dtype: str) -> str:
+    """Return the functions of one machine of a sum, which nobody else calls."""
+    own = f"{name}_part{number}"
+    text = macros(own, part.layout.sizes)
+    if needs_exp(part.layout, None):
+        text += f"#ifdef {name.upper()}_NO_MATH_H\n#define {own.upper()}_NO_MATH_H\n#endif\n"
+    return f"{text}\n{code(own, part.layout, None, dtype, header=True)}\n"
 
 
 def prototypes(name: str, readout: Readout | None, dtype: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,11 +48,20 @@ class Table:
         items = _texts(values) if values.dtype.kind == "f" else [str(v) for v in values.tolist()]
         return cls(suffix, c_type(values.dtype), items, values.nbytes)
 
+    def renamed(self, before: str) -> Table:
+        """Return the table under a name that has something before its suffix."""
+        return replace(self, suffix=f"{before}_{self.suffix}")
+
     def declare(self, name: str, linkage: str = "static const ") -> str:
         """Return the definition. C has no empty arrays, so that one without items gets a zero."""
         items = self.items or ["0"]
         head = f"{linkage}{self.item_type} {name}_{self.suffix}[{len(items)}] = {{"
         return f"{head}\n{_wrapped(items)}}};\n"
+
+
+def macros(name: str, sizes: dict[str, int]) -> str:
+    """Return the definitions of sizes, under names that begin with that of a machine."""
+    return "".join(f"#define {name.upper()}_{word} {size}\n" for word, size in sizes.items())
 
 
 def unsigned(values: Any) -> Array:
