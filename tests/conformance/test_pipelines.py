@@ -47,6 +47,7 @@ from widemargin import (
     StochasticLinearClassifier,
 )
 from widemargin.export import to_c, to_onnx
+from widemargin.kernels import KernelSum
 
 pytestmark = [
     pytest.mark.every_case,
@@ -350,6 +351,9 @@ MACHINES = {
     "mapped": SparseKernelClassifier(8, basis=LearnedBasis(metric="full"), random_state=0),
     "logistic": SparseKernelClassifier(8, loss="logistic", random_state=0),
     "full": KernelClassifier(random_state=0),
+    "sum": SparseKernelClassifier(
+        8, kernel=KernelSum([("rbf", slice(0, 2)), ("laplacian", [2, 3])]), random_state=0
+    ),
     "search": SparseKernelClassifierCV(
         [4], Cs=[1.0], widths=[0.1], basis="shared", cv=2, random_state=0
     ),
@@ -358,12 +362,14 @@ MACHINES = {
 
 @pytest.mark.parametrize("steps", ["standard", "max_abs", "pca_whitened", "norm_l2"])
 @pytest.mark.parametrize("machine", MACHINES)
-def test_every_machine_has_its_scores(machine, steps):
+def test_every_machine_has_its_scores(machine, steps, tmp_path):
     X, y = wine()
     pipeline = make_pipeline(NUMBERS[steps], MACHINES[machine]).fit(X[:N_TRAINING], y[:N_TRAINING])
     expected = pipeline.decision_function(X)
     assert_same(widemargin.compile(pipeline).decision_function(X), expected)
     assert_same(run_onnx(pipeline, X)[1], expected)
+    if steps in ("standard", "norm_l2") and shutil.which("gcc"):
+        assert_same(run_c(pipeline, X, tmp_path)[1], expected)
     if machine == "logistic":
         predictor = widemargin.compile(pipeline)
         np.testing.assert_allclose(predictor.predict_proba(X), pipeline.predict_proba(X), atol=1e-4)
