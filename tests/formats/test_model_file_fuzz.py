@@ -19,6 +19,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from safetensors import safe_open
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from widemargin import SparseKernelClassifier, model_files
 from widemargin.kernels import AdaptiveRBF
@@ -309,6 +314,50 @@ def test_changed_values_are_checked(originals, tmp_path, seed, n_files):
         load(file)
     assert 0.5 * n_files < len(reasons) < n_files
     assert all(reason.startswith(f"{file}: ") for reason in reasons)
+
+
+STEPS = [
+    {"step": ["Pipeline", {}, {}]},
+    {"step": ["StandardScaler", {}, {"transform": 1}]},
+    {"step": ["os.system", {}, {}]},
+    {"function": "chi2"},
+    {"function": "system"},
+    {"dtype": "object"},
+    {"type": "float32"},
+    {"slice": [0, 1, None]},
+    {"objects": [["a", None], [2]]},
+    {"objects": [["a"], [10**12]]},
+]
+
+
+def test_changed_steps_are_checked(tmp_path):
+    encode = ColumnTransformer(
+        [("s", make_pipeline(SimpleImputer(), StandardScaler()), [0]), ("c", OneHotEncoder(), [1])],
+        remainder=SelectKBest(k=1),
+    )
+    rows = np.column_stack([ROWS, LABELS, LABELS])[:, [0, 3, 1, 2]]
+    pipeline = make_pipeline(encode, SparseKernelClassifier(4, random_state=0)).fit(rows, LABELS)
+    file, source = tmp_path / "broken", random.Random(0)
+    save(pipeline, file)
+    original = parts_of(file)
+    n_refused = 0
+    for _ in range(400):
+        document, tensors = copy.deepcopy(original)
+        node, key = document, "pipeline"
+        while isinstance(node[key], (dict, list)) and node[key] and source.random() < 0.9:
+            node = node[key]
+            key = source.choice(list(node) if isinstance(node, dict) else range(len(node)))
+        node[key] = source.choice(ODD + 2 * STEPS)
+        write(file, document, tensors)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                loaded = load(file)
+            except ModelFileError:
+                n_refused += 1
+            else:
+                assert type(loaded) is Pipeline
+    assert 100 < n_refused < 400
 
 
 def claims(document, tensors):

@@ -8,6 +8,7 @@ are data; :func:`widemargin.preparation.prepared` then says whether the pipeline
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -75,8 +76,8 @@ class StepEncoder(Encoder):
             return {"function": name}
         if is_array(value) and value.dtype == object:
             return {"objects": [self._objects(value, where, depth), list(value.shape)]}
-        if type(value).__name__ == "Index" and hasattr(value, "tolist"):  # columns, of pandas
-            return self.encode(value.tolist(), where, depth)
+        if type(value).__name__ == "Index" or isinstance(value, UserList):  # columns, of a table
+            return self.encode(list(value), where, depth)
         return super().encode(value, where, depth)
 
     def _objects(self, value: Any, where: str, depth: int) -> list[Any]:
@@ -187,8 +188,8 @@ class StepDecoder(Decoder):
             # What a class has is code, or its affair.
             require(fitted and not hasattr(known, name), where, f"has no attribute {name[:40]!r}")
             setattr(step, name, value)
-        if kind == "SimpleImputer" and hasattr(step, "_fit_dtype"):
-            step._fill_dtype = getattr(step, "_fill_dtype", step._fit_dtype)  # before 1.8
+        if kind == "SimpleImputer" and not self._same_library and hasattr(step, "_fit_dtype"):
+            step._fill_dtype = getattr(step, "_fill_dtype", step._fit_dtype)  # older ones lack it
         return step
 
     def _slice(self, content: Any, where: str, depth: int) -> slice:

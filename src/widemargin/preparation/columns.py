@@ -74,19 +74,25 @@ class Categories:
 
     def encode(self, column: Any) -> Array:
         """Return the codes of a column; LookupError has the first value that has none."""
-        if self.are_texts or np.asarray(column).dtype.kind not in "biuf":
-            return self._encode_objects(column)
-        return self._encode_numbers(np.asarray(column, dtype=np.float64))
+        if not self.are_texts and np.asarray(column).dtype.kind in "biuf":
+            return self._encode_numbers(np.asarray(column, dtype=np.float64))
+        places, values = _distinct(column)
+        if places is not None:
+            return self._encode_places(places, values)
+        found = _Found(self)
+        return np.fromiter(map(found.__getitem__, values), dtype=np.float64, count=len(values))
 
-    def _encode_objects(self, column: Any) -> Array:
-        values = np.asarray(column, dtype=object).tolist()
-        get = self._table.get
-        found = [get(value) for value in values]
-        if None in found:
-            places = (place for place, code in enumerate(found) if code is None)
-            for place in places:
-                found[place] = self.code(values[place])
-        return np.array(found, dtype=np.float64)
+    def _encode_places(self, places: Array, values: list[Any]) -> Array:
+        """Return the codes of rows that have one of these values each; not all need be met."""
+        codes, without = np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
+        for number, value in enumerate(values):
+            try:
+                codes[number] = self.code(value)
+            except LookupError:
+                without[number] = True
+        if without.any() and (met := without[places]).any():
+            raise LookupError(values[places[met][0]])
+        return np.asarray(codes[places])
 
     def _encode_numbers(self, column: Array) -> Array:
         values = np.array([v for v in self.values if v is not None], dtype=np.float64)
@@ -107,6 +113,33 @@ class Categories:
                     raise LookupError(column[which][0].item())
                 found[which] = code
         return found
+
+
+class _Found(dict[Any, float]):
+    """Codes of the values of a column, as they are met."""
+
+    def __init__(self, categories: Categories) -> None:
+        super().__init__(categories._table)
+        self._code = categories.code
+
+    def __missing__(self, value: Any) -> float:
+        self[value] = code = self._code(value)
+        return code
+
+
+def _distinct(column: Any) -> tuple[Array | None, list[Any]]:
+    """Return which of a few values each row has, and these, where a table tells them apart fast.
+
+    Else None, and the values of all rows.
+    """
+    if hasattr(column, "factorize"):  # pandas
+        places, values = column.factorize(use_na_sentinel=False)
+        return places, np.asarray(values, dtype=object).tolist()
+    if hasattr(column, "dictionary_encode"):  # Arrow
+        known = column.combine_chunks().dictionary_encode()
+        places = known.indices.fill_null(len(known.dictionary)).to_numpy(zero_copy_only=False)
+        return places, [*known.dictionary.to_pylist(), *([None] if known.null_count else [])]
+    return None, np.asarray(column, dtype=object).tolist()
 
 
 @dataclass(frozen=True, eq=False)
