@@ -52,7 +52,7 @@ __all__ = [
 # that ``export`` registers take a while to load.
 _SUBMODULES = (
     *("datasets", "displays", "export", "kernels", "losses", "models", "priors", "readouts"),
-    *("river", "solvers", "two_label", "zero_shot"),
+    *("report", "river", "solvers", "two_label", "zero_shot"),
 )
 
 

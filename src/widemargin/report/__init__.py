@@ -1,0 +1,5 @@
+"""What machines cost and bring on one's own data: comparisons, pages and cards."""
+
+from widemargin.report.comparison import Candidate, Comparison
+
+__all__ = ["Candidate", "Comparison"]
