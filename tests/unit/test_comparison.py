@@ -25,7 +25,8 @@ def test_a_comparison_survives_its_file(tmp_path):
     after = Comparison.load(tmp_path / "found.json")
     assert after.to_dict() == before.to_dict()
     assert after.candidates[0] == before.candidates[0]
-    assert math.isnan(after.candidates[1].mean) and not after.candidates[1].measured
+    assert math.isnan(after.candidates[1].mean)
+    assert not after.candidates[1].measured
     assert "NaN" not in (tmp_path / "found.json").read_text()
 
 
