@@ -41,6 +41,7 @@ __all__ = [
     "SparseKernelMultiLabelClassifierCV",
     "StochasticLinearClassifier",
     "__version__",
+    "compile",
     "compress",
     "load",
     "save",
@@ -51,18 +52,20 @@ __all__ = [
 # Reachable by ``import widemargin`` alone, and imported when they are asked for: the converters
 # that ``export`` registers take a while to load.
 _SUBMODULES = (
-    *("datasets", "displays", "export", "kernels", "losses", "models", "priors", "readouts"),
-    *("river", "solvers", "two_label", "zero_shot"),
+    *("datasets", "displays", "export", "kernels", "losses", "models", "preparation", "priors"),
+    *("readouts", "report", "river", "solvers", "two_label", "zero_shot"),
 )
+# Functions of modules that are imported when they are asked for.
+_FUNCTIONS = {"compile": "preparation", "stream": "datasets"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
-    if name == "stream":
-        return import_module(f"{__name__}.datasets").stream
+    if name in _FUNCTIONS:
+        return getattr(import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES, "stream"})
+    return sorted({*globals(), *_SUBMODULES, *_FUNCTIONS})

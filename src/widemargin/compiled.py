@@ -192,18 +192,20 @@ class CompiledPredictor:
             _check_feature_names(self, X, reset=False)
 
     def _predict(self, X: Any) -> Array:
+        return self._answers(self._rows(X))
+
+    def _answers(self, rows: Rows) -> Array:
+        """Return the classes or labels of rows as the model takes them."""
         if self._readout.tells_labels:
-            return self._readout.indicators(self._scores_of(X))
-        rows = self._rows(X)
+            return self._readout.indicators(self._scores_of(rows))
         best = self._model.best(rows, self._n_threads, dtype=self.dtype, check=self._check)
         return self._readout.labels_of(best)
 
     def _scores(self, X: Any) -> Array:
         self._check_names(X)
-        return self._scores_of(X)
+        return self._scores_of(self._rows(X))
 
-    def _scores_of(self, X: Any) -> Array:
-        rows = self._rows(X)
+    def _scores_of(self, rows: Rows) -> Array:
         return self._model.scores(rows, self._n_threads, dtype=self.dtype, check=self._check)
 
     def _rows(self, X: Any) -> Rows:

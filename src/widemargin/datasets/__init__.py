@@ -1,8 +1,10 @@
-"""Rows from files: streams of data sets that are larger than memory."""
+"""Rows from files: tables that fit in memory, and streams of those that are larger."""
 
 from widemargin.datasets.blocks import StreamError
+from widemargin.datasets.encoding import pipeline_for
 from widemargin.datasets.folders import save_rows
 from widemargin.datasets.opening import stream
+from widemargin.datasets.reading import Table, read_table
 from widemargin.datasets.streams import RowStream
 
-__all__ = ["RowStream", "StreamError", "save_rows", "stream"]
+__all__ = ["RowStream", "StreamError", "Table", "pipeline_for", "read_table", "save_rows", "stream"]
