@@ -1,0 +1,88 @@
+"""Columns of numbers and texts made what a machine can learn from.
+
+Kernels and linear machines get standardised numbers and a column for each text; trees get numbers
+as they are, and a number for each text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
+
+MAX_TEXTS = 254  # different texts of a column; what is rarer is one text. Histograms hold no more.
+MAX_DENSE = 50_000_000  # numbers of a matrix of zeros that is made dense for trees
+
+
+def is_frame(X: Any) -> bool:
+    """Whether rows are a data frame, of whose columns each has a type of its own."""
+    return hasattr(X, "iloc")
+
+
+def text_columns(X: Any) -> list[Any]:
+    """Return the columns of a data frame that are neither numbers nor truth values."""
+    return [name for name in X.columns if X[name].dtype.kind not in "iufb"]
+
+
+def scaled(X: Any) -> Any:
+    """Return a transformer for kernels, linear machines and networks."""
+    if sp.issparse(X):
+        return MaxAbsScaler()
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    if not is_frame(X):
+        return numbers if np.isnan(X).any() else StandardScaler()
+    texts = text_columns(X)
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=2,
+        max_categories=MAX_TEXTS,
+        sparse_output=False,
+    )
+    return _by_columns(X, texts, numbers, one_hot)
+
+
+def ordinal(X: Any) -> Any:
+    """Return a transformer for trees, which take missing numbers as they are."""
+    if sp.issparse(X):
+        return FunctionTransformer(_dense, accept_sparse=True)
+    if not is_frame(X):
+        return "passthrough"
+    numbered = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=-1,
+        encoded_missing_value=-1,
+        max_categories=MAX_TEXTS,
+        dtype=np.float64,
+    )
+    return _by_columns(X, text_columns(X), "passthrough", numbered)
+
+
+def ordinal_text_places(X: Any) -> list[int]:
+    """Return the places that columns of texts have behind ``ordinal``."""
+    if not is_frame(X):
+        return []
+    n_texts = len(text_columns(X))
+    return list(range(X.shape[1] - n_texts, X.shape[1]))
+
+
+def _by_columns(X: Any, texts: list[Any], for_numbers: Any, for_texts: Any) -> Any:
+    numbers = [name for name in X.columns if name not in texts]
+    parts = [("numbers", for_numbers, numbers), ("texts", for_texts, texts)]
+    return ColumnTransformer(
+        [part for part in parts if part[2]], sparse_threshold=0, verbose_feature_names_out=False
+    )
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray()
