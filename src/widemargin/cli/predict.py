@@ -110,14 +110,26 @@ def _pieces(
     from widemargin.cli._predicting import answers
 
     # pyarrow quotes all texts or none.
-    words = [*names, *(str(each) for each in getattr(machine, "classes_", ()))]
+    words = [str(each) for each in getattr(machine, "classes_", ())]
     quoting = "needed" if any(set(word) & set(',"\r\n') for word in words) else "none"
+    options = csv.WriteOptions(include_header=False, quoting_style=quoting)
     size = Path(reader.path).stat().st_size
     with progress("Predicting") as tell:
         for number, table in enumerate(answers(machine, reader, names, kind)):
             counts[0] += table.num_rows
             tell(0, f"{counts[0]:,} rows of {size / 1e6:,.0f} MB")
             written = BytesIO()
-            options = csv.WriteOptions(include_header=named and number == 0, quoting_style=quoting)
+            if named and number == 0:
+                yield _head(table.column_names)
             csv.write_csv(table, written, options)
             yield written.getbuffer()
+
+
+def _head(names: list[str]) -> bytes:
+    """Return the line of names; those that need quotes have them."""
+    from csv import writer
+    from io import StringIO
+
+    line = StringIO()
+    writer(line, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()

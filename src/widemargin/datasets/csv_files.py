@@ -55,7 +55,7 @@ class CsvFile:
             with open_bytes(self.path, self._compression) as file:
                 return self._csv.read_csv(file, *options(use_threads=True))
         except self._arrow.ArrowInvalid as error:
-            raise self._told(error, options, kinds, others) from error
+            raise self._told(error, options) from error
 
     def batches(self, kinds: Mapping[str, str], dictionaries: bool = False) -> Iterator[Any]:
         """Yield record batches of some columns, in the order of the file.
@@ -71,7 +71,7 @@ class CsvFile:
             with open_bytes(self.path, self._compression) as file:
                 yield from self._csv.open_csv(file, *options(use_threads=True))
         except self._arrow.ArrowInvalid as error:
-            raise self._told(error, options, kinds, ()) from error
+            raise self._told(error, options) from error
 
     def _options(
         self, kinds: Mapping[str, str] | None, others: Sequence[str], dictionaries: bool = False
@@ -100,13 +100,7 @@ class CsvFile:
 
         return options
 
-    def _told(
-        self,
-        error: Exception,
-        options: Any,
-        kinds: Mapping[str, str] | None,
-        others: Sequence[str],
-    ) -> StreamError:
+    def _told(self, error: Exception, options: Any) -> StreamError:
         """Return the error with the line; pyarrow knows that if it reads without threads."""
         try:
             with open_bytes(self.path, self._compression) as file:
@@ -124,8 +118,7 @@ class CsvFile:
             return StreamError(
                 f"{where}: {reason}. Mend it, or leave such lines out by on_error='skip'."
             )
-        names = [*(kinds or {}), *others] if kinds is not None else self.names
         return StreamError(
-            f"{where}, column {names[int(column)]!r}: {no_number[1]} is no number, and this column "
-            "has numbers. Leave the field empty if the value is missing."
+            f"{where}, column {self.names[int(column)]!r}: {no_number[1]} is no number, and this "
+            "column has numbers. Leave the field empty if the value is missing."
         )
