@@ -23,7 +23,7 @@ from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.linear.multilabel import LinearMultiLabelClassifier
 from widemargin.linear.stochastic import StochasticLinearClassifier
 from widemargin.report.comparison import Kind
-from widemargin.report.preparation import MAX_DENSE
+from widemargin.report.encoding import MAX_DENSE
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
@@ -63,7 +63,7 @@ class Contender:
     settings : str
         What is said of them in tables.
     prepared : {"scaled", "ordinal"}
-        What its rows have to be; see :mod:`widemargin.report.preparation`.
+        What its rows have to be; see :mod:`widemargin.report.encoding`.
     grid : callable or None
         ``grid(X)`` gives values of parameters, from which cross-validation on some of the training
         rows chooses.

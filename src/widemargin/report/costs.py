@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_EXPONENTS = 0.3, 2.6  # beyond these, what was measured is start-up time or noise
-_UNKNOWN_EXPONENT = 1.5  # of a single measurement
+_EXPONENTS = 0.5, 2.6  # beyond these, what was measured is start-up time or noise
+_UNKNOWN_EXPONENT = 1.0  # of a single measurement, which is of few rows and mostly of start-up
+_UNKNOWN_SECONDS = 1.0  # a trial of so few rows that nobody tries fewer before
 
 
 @dataclass
@@ -35,9 +36,7 @@ class PowerLaw:
         return min(max(found, _EXPONENTS[0]), _EXPONENTS[1])
 
     def at(self, n_rows: int) -> float:
-        """Return the cost for so many rows; nothing, where nothing was measured."""
-        if not self.points:
-            return 0.0
+        """Return the cost for so many rows, once there is a measurement."""
         nearest = max(self.points)
         return float(self.points[nearest] * (n_rows / nearest) ** self.exponent)
 
@@ -48,6 +47,7 @@ class Costs:
 
     fit: PowerLaw = field(default_factory=PowerLaw)
     row: PowerLaw = field(default_factory=PowerLaw)  # seconds a predicted row
+    fixed: float = 0.0  # seconds that do not grow with the rows
 
     @property
     def known(self) -> bool:
@@ -55,13 +55,15 @@ class Costs:
         return bool(self.fit.points)
 
     def add(self, n_rows: int, n_test: int, seconds: float, row_seconds: float) -> None:
-        """Take note of a trial, which took so many seconds in all."""
+        """Take note of a trial, which took so many seconds, without the fixed ones."""
         self.fit.add(n_rows, seconds - n_test * row_seconds)
         self.row.add(n_rows, row_seconds)
 
     def seconds(self, n_rows: int, n_test: int) -> float:
         """Return how long a trial will take."""
-        return self.fit.at(n_rows) + n_test * self.row.at(n_rows)
+        if not self.known:
+            return _UNKNOWN_SECONDS
+        return self.fit.at(n_rows) + n_test * self.row.at(n_rows) + self.fixed
 
     def rows_within(self, seconds: float, n_rows: int, n_test: int) -> int:
         """Return how many of the rows can be learned from in this time."""

@@ -55,10 +55,11 @@ def ranked(candidates: Sequence[Candidate], test_share: float) -> tuple[Candidat
     test_share : float
         Test rows of a split for each training row.
     """
-    most = max(len(row.splits) for row in candidates)
     measured = sorted((row for row in candidates if row.measured), key=lambda row: -row.mean)
-    # Of those with all splits, if there are any: a lucky split makes nobody the best.
-    best = next((row for row in measured if len(row.splits) == most), None)
+    able = [row for row in measured if row.family != "constant"]
+    most = max((len(row.splits) for row in able), default=0)
+    # A lucky split makes nobody the best of several.
+    best = next((row for row in able if len(row.splits) >= most / 2), None)
     if best is not None:
         measured = [_against(row, best, test_share) for row in measured]
     left_out = [row for row in candidates if not row.measured]

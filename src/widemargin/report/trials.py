@@ -15,13 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, hamming_loss
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from widemargin.model_files import save
-from widemargin.report import preparation
+from widemargin.preparation import compile as compile_pipeline
+from widemargin.report import encoding
 from widemargin.report.contenders import TUNING_FOLDS, TUNING_ROWS, Contender, Task
 from widemargin.report.rows import some_rows, take
 
@@ -107,7 +109,7 @@ def _fit(
 ) -> tuple[Pipeline, dict[str, Any]]:
     """Return a fitted pipeline, and the parameters that a search has chosen."""
     started = time.perf_counter()
-    transformer = getattr(preparation, contender.prepared)(X)
+    transformer = getattr(encoding, contender.prepared)(X)
     prepared = X if transformer == "passthrough" else transformer.fit_transform(X)
     tuning = some_rows(y, TUNING_ROWS, task.seed)
     chosen: dict[str, Any] = {}
@@ -139,11 +141,9 @@ def _predict_in_one_thread(machine: Any) -> None:
 
 def _compiled(pipeline: Pipeline) -> Any:
     """Return the quickest form of one of our pipelines; None where it has a step that we lack."""
-    import widemargin
-
     try:
-        return widemargin.compile(pipeline)
-    except (AttributeError, TypeError, ValueError):
+        return compile_pipeline(pipeline)
+    except TypeError:
         return None
 
 
@@ -161,11 +161,18 @@ def _alone(call: Any, X: Any, seconds: float) -> float:
     """Return the median time of a row that comes by itself, in the form that rows come in."""
     rows = [take(X, np.array([i])) for i in range(min(20, X.shape[0]))]
     predict = call.predict
-    if hasattr(call, "predict_one") and isinstance(X, np.ndarray):
-        rows, predict = [row[0] for row in rows], call.predict_one
+    if hasattr(call, "predict_one"):
+        rows, predict = [_as_one(row) for row in rows], call.predict_one
     turns = cycle(rows)
     predict(rows[0])
     return _timed(lambda: predict(next(turns)), seconds)[0]
+
+
+def _as_one(row: Any) -> Any:
+    """Return a row as ``predict_one`` takes it; of a table, a list of its values."""
+    if encoding.is_frame(row):
+        return row.iloc[0].tolist()
+    return row.toarray()[0] if sp.issparse(row) else row[0]
 
 
 def _model_bytes(pipeline: Pipeline, ours: bool) -> int:

@@ -16,10 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
-    OneHotEncoder,
     OrdinalEncoder,
     StandardScaler,
 )
+
+from widemargin.datasets.encoding import encoder_for
+from widemargin.datasets.kinds import NUMBER, TEXT
 
 MAX_TEXTS = 254  # different texts of a column; what is rarer is one text. Histograms hold no more.
 MAX_DENSE = 50_000_000  # numbers of a matrix of zeros that is made dense for trees
@@ -36,20 +38,15 @@ def text_columns(X: Any) -> list[Any]:
 
 
 def scaled(X: Any) -> Any:
-    """Return a transformer for kernels, linear machines and networks."""
+    """Return a transformer for kernels, linear machines and networks; ``fit`` has the same."""
     if sp.issparse(X):
         return MaxAbsScaler()
-    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    if not is_frame(X):
-        return numbers if np.isnan(X).any() else StandardScaler()
-    texts = text_columns(X)
-    one_hot = OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=2,
-        max_categories=MAX_TEXTS,
-        sparse_output=False,
-    )
-    return _by_columns(X, texts, numbers, one_hot)
+    if is_frame(X):
+        texts = text_columns(X)
+        return encoder_for({name: TEXT if name in texts else NUMBER for name in X.columns})
+    if np.isnan(X).any():
+        return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    return StandardScaler()
 
 
 def ordinal(X: Any) -> Any:
@@ -65,7 +62,10 @@ def ordinal(X: Any) -> Any:
         max_categories=MAX_TEXTS,
         dtype=np.float64,
     )
-    return _by_columns(X, text_columns(X), "passthrough", numbered)
+    texts = text_columns(X)
+    numbers = [name for name in X.columns if name not in texts]
+    parts = [("numbers", "passthrough", numbers), ("texts", numbered, texts)]
+    return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0)
 
 
 def ordinal_text_places(X: Any) -> list[int]:
@@ -74,14 +74,6 @@ def ordinal_text_places(X: Any) -> list[int]:
         return []
     n_texts = len(text_columns(X))
     return list(range(X.shape[1] - n_texts, X.shape[1]))
-
-
-def _by_columns(X: Any, texts: list[Any], for_numbers: Any, for_texts: Any) -> Any:
-    numbers = [name for name in X.columns if name not in texts]
-    parts = [("numbers", for_numbers, numbers), ("texts", for_texts, texts)]
-    return ColumnTransformer(
-        [part for part in parts if part[2]], sparse_threshold=0, verbose_feature_names_out=False
-    )
 
 
 def _dense(X: Any) -> Any:
