@@ -85,3 +85,23 @@ def _last(step: Any) -> Any:
 
 def _name(names: Any, column: Any) -> str:
     return str(column if isinstance(column, str) else names[column])
+
+
+def categories_of(model: Any) -> dict[str, list[Any]]:
+    """Return the texts that a fitted model knows of each column that it encodes.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A machine, or a Pipeline that ends in one.
+    """
+    known: dict[str, list[Any]] = {}
+    first = model[0] if isinstance(model, Pipeline) else model
+    names = getattr(model, "feature_names_in_", ())
+    if isinstance(first, ColumnTransformer):
+        for _, step, columns in first.transformers_:
+            encoder = _last(step)
+            if isinstance(encoder, OneHotEncoder):
+                texts = [values.tolist() for values in encoder.categories_]
+                known |= zip((_name(names, each) for each in columns), texts, strict=True)
+    return known
