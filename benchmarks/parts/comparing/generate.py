@@ -23,7 +23,6 @@ SHARE_OF_GAPS = 0.05
 SHARE_OF_YES = 0.24
 
 
-
 def census(n_rows: int, seed: int = 0) -> pd.DataFrame:
     """Return rows whose answer depends on numbers, texts and some of them together, and on luck."""
     rng = np.random.default_rng(seed)

@@ -62,7 +62,7 @@ class Contender:
         know a time limit heed the seconds.
     settings : str
         What is said of them in tables.
-    prepared : {"scaled", "ordinal"}
+    prepared : {"scaled", "ordinal", "as it is"}
         What its rows have to be; see :mod:`widemargin.report.encoding`.
     grid : callable or None
         ``grid(X)`` gives values of parameters, from which cross-validation on some of the training
@@ -78,7 +78,7 @@ class Contender:
     family: str
     build: Callable[[Task, int, float | None], Any]
     settings: str
-    prepared: Literal["scaled", "ordinal"] = "scaled"
+    prepared: Literal["scaled", "ordinal", "as it is"] = "scaled"
     grid: Callable[[Array], Grid] | None = None
     module: str | None = None
     anytime: bool = False
@@ -137,7 +137,7 @@ def _ours(label_sets: bool) -> list[Contender]:
             "linear, all labels" if label_sets else "linear, row by row",
             "linear",
             linear,
-            grid=lambda _X: {"C": [0.01, 0.1, 1]} if label_sets else {"alpha": [1e-5, 1e-4, 1e-3]},
+            grid=lambda _X: {"C": [0.01, 0.1, 1]} if label_sets else {"alpha": [1e-4, 1e-3, 1e-2]},
         ),
     ]
 
@@ -230,7 +230,7 @@ def _peers(label_sets: bool) -> list[Contender]:
             "constant",
             lambda _task, _rows, _seconds: one_by_one(DummyClassifier(strategy="most_frequent")),
             "the most frequent answer, whatever the row",
-            prepared="ordinal",
+            prepared="as it is",
         ),
     ]
 

@@ -1,6 +1,6 @@
 """What a fit will take, from what smaller ones took, and who gets how much of the time.
 
-Seconds grow like a power of the rows, by an exponent that the two largest fits so far show. Time
+Seconds grow like a power of the rows, by an exponent that the fits so far show. Time
 is shared as water fills vessels: who needs less than an equal share gets what it needs, and the
 others share what that leaves.
 """
@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_EXPONENTS = 0.5, 2.6  # beyond these, what was measured is start-up time or noise
+_EXPONENTS = 0.5, 2.3  # beyond these, what was measured is start-up time or noise
 _UNKNOWN_EXPONENT = 1.0  # of a single measurement, which is of few rows and mostly of start-up
 _UNKNOWN_SECONDS = 1.0  # a trial of so few rows that nobody tries fewer before
 
@@ -28,11 +28,12 @@ class PowerLaw:
 
     @property
     def exponent(self) -> float:
-        """By which power of the rows it grows, at the largest that were measured."""
-        if len(self.points) < 2:
+        """By which power of the rows it grows, from the largest measurement and one of half."""
+        many = max(self.points)
+        few = max((n_rows for n_rows in self.points if n_rows <= many / 2), default=0)
+        if few == 0:
             return _UNKNOWN_EXPONENT
-        (few, before), (many, after) = sorted(self.points.items())[-2:]
-        found = math.log(after / before) / math.log(many / few)
+        found = math.log(self.points[many] / self.points[few]) / math.log(many / few)
         return min(max(found, _EXPONENTS[0]), _EXPONENTS[1])
 
     def at(self, n_rows: int) -> float:

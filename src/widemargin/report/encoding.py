@@ -6,6 +6,7 @@ as they are, and a number for each text.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,10 @@ def ordinal_text_places(X: Any) -> list[int]:
 
 def _dense(X: Any) -> Any:
     return X.toarray()
+
+
+ENCODERS: dict[str, Callable[[Any], Any]] = {
+    "scaled": scaled,
+    "ordinal": ordinal,
+    "as it is": lambda _X: "passthrough",
+}

@@ -30,7 +30,11 @@ _UNKNOWN_SHARE = 0.1  # of the time, that a trial may take of which nothing is k
 _ENOUGH_OF_A_ROUND = 0.7  # of the contenders
 _FEWEST_ROWS = 500  # that are worth showing
 _WANTED_SPLITS = 3
-_LEAST_SECONDS = 3.0  # that a contender without end of its own can do something in
+# Of those that do what they can in their time: what is kept for them, the most that they get, both
+# shares of all of the time, and the seconds that are worth anything.
+_ANYTIME = 0.06
+_MOST_OF_ANYTIME = 0.1
+_LEAST_SECONDS = 2.0
 
 Tell = Callable[[float, str], None]
 
@@ -103,8 +107,11 @@ class Schedule:
         """Run all that there is time for."""
         for runner in self.running:
             self._pilot(runner)
-        self._first_split()
-        self._again_with_more_rows()
+        steady = [one for one in self.running if not one.contender.anytime]
+        elastic = [one for one in self.running if one.contender.anytime]
+        self._first_split(steady, elastic)
+        self._again_with_more_rows(elastic)
+        self._first_split(elastic, [])
         for split in range(1, self.n_splits):
             self._further_split(split)
 
@@ -115,7 +122,7 @@ class Schedule:
         for n_rows in _PILOT_ROWS:
             if n_rows > self.n_train / 4 or self.left <= 0:
                 return
-            if runner.costs.known and runner.costs.seconds(n_rows, n_test) > allowed:
+            if not self._worth_a_pilot(runner, n_rows, n_test):
                 return
             order = Order(runner.contender.name, 0, n_rows, n_test, 5 * allowed, timing=0.0)
             if self._try(runner, order, min(self.left, 5 * allowed + _PILOT_PATIENCE)) is None:
@@ -123,30 +130,38 @@ class Schedule:
                     runner.leave_out(f"left out: {n_rows:,} rows took too long already")
                 return
 
-    def _first_split(self) -> None:
-        # Last are those that do what they can in the time that the others leave.
-        waiting = sorted(
-            self.running, key=lambda one: (one.contender.anytime, self._full_cost(one))
-        )
+    def _worth_a_pilot(self, runner: Runner, n_rows: int, n_test: int) -> bool:
+        """Whether more rows are a matter of a moment; of a single pilot little can be told."""
+        allowed = _PILOT_SHARE * self.seconds
+        n_pilots = len(runner.costs.fit.points)
+        if n_pilots == 0:
+            return True
+        if n_pilots == 1:
+            return self._cost(runner, *runner.costs.fit.points) < allowed
+        return runner.costs.seconds(n_rows, n_test) < allowed
+
+    def _first_split(self, runners: Sequence[Runner], later: Sequence[Runner]) -> None:
+        """Run the first split of some contenders, with time kept for those that come later."""
+        waiting = sorted((one for one in runners if not one.out), key=self._full_cost)
         while waiting:
             runner = waiting.pop(0)
             for _ in range(2):
-                if self._allot(runner, waiting):
+                if self._allot(runner, [*waiting, *later]):
                     self._try_split(runner, 0, min(self.left, self._limit(runner)))
                 if runner.out or runner.trials:
                     break
             else:
                 runner.leave_out("left out: it took far longer than expected")
 
-    def _again_with_more_rows(self) -> None:
+    def _again_with_more_rows(self, later: Sequence[Runner]) -> None:
         """Give back rows to those that were denied them, where others took less than expected."""
-        denied = [one for one in self.running if one.n_rows < self.n_train]
+        denied = [one for one in self.running if one.trials and one.n_rows < self.n_train]
         while denied:
             runner = min(denied, key=self._full_cost)
             denied.remove(runner)
             before, trials = runner.n_rows, runner.trials
             runner.trials = {}
-            enough = self._allot(runner, denied) and runner.n_rows > _MORE * before
+            enough = self._allot(runner, [*denied, *later]) and runner.n_rows > _MORE * before
             if enough:
                 self._try_split(runner, 0, min(self.left, self._limit(runner)))
             if not runner.trials:
@@ -196,7 +211,8 @@ class Schedule:
         full = self._full_cost(runner)
         if runner.contender.anytime:
             runner.n_rows = self.n_train
-            runner.seconds = for_first - sum(min(need, share) for need in needs[1:])
+            spare = for_first - sum(min(need, share) for need in needs[1:])
+            runner.seconds = min(spare, _MOST_OF_ANYTIME * self.seconds)
             enough = runner.seconds >= _LEAST_SECONDS
         else:
             runner.n_rows = runner.costs.rows_within(share, self.n_train, self.n_test)
@@ -234,6 +250,8 @@ class Schedule:
         return trial
 
     def _full_cost(self, runner: Runner) -> float:
+        if runner.contender.anytime and not runner.trials:
+            return _ANYTIME * self.seconds
         return self._cost(runner, self.n_train)
 
     def _cost(self, runner: Runner, n_rows: int) -> float:

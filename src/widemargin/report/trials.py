@@ -109,7 +109,7 @@ def _fit(
 ) -> tuple[Pipeline, dict[str, Any]]:
     """Return a fitted pipeline, and the parameters that a search has chosen."""
     started = time.perf_counter()
-    transformer = getattr(encoding, contender.prepared)(X)
+    transformer = encoding.ENCODERS[contender.prepared](X)
     prepared = X if transformer == "passthrough" else transformer.fit_transform(X)
     tuning = some_rows(y, TUNING_ROWS, task.seed)
     chosen: dict[str, Any] = {}
