@@ -24,6 +24,7 @@ _PILOT_TEST_ROWS = 1000
 _PILOT_SHARE = 0.01  # of the time, that a larger pilot may take
 _PILOT_PATIENCE = 4.0  # seconds beyond that
 _TIMING_SECONDS = 0.2  # that predictions are timed in
+_MARGIN = 1.1  # by which trials may take longer than expected without harm to the others
 _PATIENCE = 2.0  # times what was expected
 _MORE = 1.25  # times as many rows are worth another trial
 _UNKNOWN_SHARE = 0.1  # of the time, that a trial may take of which nothing is known
@@ -177,7 +178,7 @@ class Schedule:
         """Run a split if there is time for most; those that take least come first."""
         able = [(self._cost(one, one.n_rows), one) for one in self.running if one.trials]
         able.sort(key=lambda pair: pair[0])
-        reached = accumulate(1.1 * cost for cost, _ in able)
+        reached = accumulate(_MARGIN * cost for cost, _ in able)
         n_within = sum(end < self.left for end in reached)
         if n_within < _ENOUGH_OF_A_ROUND * len(able):
             return
@@ -205,7 +206,7 @@ class Schedule:
         """Say how many rows a contender learns from; none leaves it out."""
         waiting = (runner, *others)
         rounds = self._rounds(waiting)
-        for_first = (self.left - (rounds - 1) * self._spent()) / rounds
+        for_first = (self.left / _MARGIN - (rounds - 1) * self._spent()) / rounds
         needs = [self._full_cost(one) for one in waiting]
         share = fair_share(needs, max(for_first, 0.0))
         full = self._full_cost(runner)

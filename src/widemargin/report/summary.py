@@ -55,15 +55,18 @@ def ranked(candidates: Sequence[Candidate], test_share: float) -> tuple[Candidat
     test_share : float
         Test rows of a split for each training row.
     """
-    measured = sorted((row for row in candidates if row.measured), key=lambda row: -row.mean)
-    able = [row for row in measured if row.family != "constant"]
+    measured = [row for row in candidates if row.measured]
+    able = [row for row in measured if row.family != "constant"] or measured
     most = max((len(row.splits) for row in able), default=0)
-    # A lucky split makes nobody the best of several.
-    best = next((row for row in able if len(row.splits) >= most / 2), None)
-    if best is not None:
+    if most:
+        # Splits differ in how hard they are: who lacks one is compared on the others, and a lucky
+        # one makes nobody the best of several.
+        usual = max((row for row in able if len(row.splits) == most), key=lambda row: row.mean)
+        rivals = [_against(row, usual, test_share) for row in able if len(row.splits) >= most / 2]
+        best = max(rivals, key=lambda row: row.difference)
         measured = [_against(row, best, test_share) for row in measured]
-    left_out = [row for row in candidates if not row.measured]
-    return with_frontiers([*measured, *left_out])
+        measured.sort(key=lambda row: -row.difference)
+    return with_frontiers([*measured, *(row for row in candidates if not row.measured)])
 
 
 def _against(row: Candidate, best: Candidate, test_share: float) -> Candidate:

@@ -80,7 +80,9 @@ def run_trial(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
-        pipeline, chosen = _fit(contender, task, X_train, y_train, seconds)
+        # Whether numbers are missing is a matter of the whole table.
+        transformer = encoding.ENCODERS[contender.prepared](X)
+        pipeline, chosen = _fit(contender, task, transformer, X_train, y_train, seconds)
         fit_seconds = time.perf_counter() - started
     cut_short = any("max_seconds" in str(warning.message) for warning in caught)
     machine = pipeline[-1]
@@ -105,11 +107,10 @@ def run_trial(
 
 
 def _fit(
-    contender: Contender, task: Task, X: Any, y: Array, seconds: float | None
+    contender: Contender, task: Task, transformer: Any, X: Any, y: Array, seconds: float | None
 ) -> tuple[Pipeline, dict[str, Any]]:
     """Return a fitted pipeline, and the parameters that a search has chosen."""
     started = time.perf_counter()
-    transformer = encoding.ENCODERS[contender.prepared](X)
     prepared = X if transformer == "passthrough" else transformer.fit_transform(X)
     tuning = some_rows(y, TUNING_ROWS, task.seed)
     chosen: dict[str, Any] = {}
