@@ -83,7 +83,7 @@ def answers(model: Any, chunks: Any, names: list[str], kind: str) -> Iterator[An
         rows = chunk.X
         if not is_compiled and hasattr(rows, "to_pandas"):
             rows = rows.to_pandas()
-        predicted = predictor.predict(rows)
+        predicted = _told(predictor.predict, rows, chunk)
         if names:
             columns = dict(zip(names, np.asarray(predicted).T, strict=True))
         else:
@@ -96,6 +96,23 @@ def answers(model: Any, chunks: Any, names: list[str], kind: str) -> Iterator[An
             columns |= {f"{word} {head}": values[:, at] for at, head in enumerate(heads)}
         yield arrow.table({name: np.ascontiguousarray(each) for name, each in columns.items()})
     unknown.tell()
+
+
+def _told(predict: Any, rows: Any, chunk: Any) -> Any:
+    """Return predictions; where they fail for what a table lacks, the error says in which line."""
+    try:
+        return predict(rows)
+    except ValueError as error:
+        for name in getattr(chunk.X, "column_names", ()):
+            column = chunk.X.column(name)
+            if column.null_count and "dictionary" not in str(column.type):
+                row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+                raise ValueError(
+                    f"{chunk.place.of(chunk.first + row)}, column {name!r}: nothing is there, and "
+                    "as no row of training lacked it, the model has nothing to put in its place. "
+                    "Fill it in, or fit with rows that lack it."
+                ) from error
+        raise
 
 
 def _classes(model: Any, width: int) -> list[str]:

@@ -97,7 +97,7 @@ def _fit(
     if "random_state" not in chosen.get_params(deep=False):
         del given["random_state"]
     chosen = with_parameters(chosen, given)
-    model = pipeline_for(table.kinds, chosen)
+    model = pipeline_for(table.kinds, chosen, table.X)
     with telling(chosen, f"Fitting {type(chosen).__name__}"):
         model.fit(table.X, table.y)
     facts = {

@@ -10,7 +10,7 @@ from widemargin.cli._machines import load_model
 from widemargin.cli._models import describe, facts_of
 from widemargin.cli._output import json_option, show
 
-_SHORT = 60  # letters of a value in a table
+_SHORT = 12  # columns or classes that a table shows
 
 
 @click.command(
@@ -41,4 +41,16 @@ def command(model: str, as_json: bool) -> None:
         if str(value) != str(default[name])
     }
     result["parameters"] = changed
-    show(result, as_json, None)
+    show(result, as_json, lambda: show(_shortened(result), as_json=False))
+
+
+def _shortened(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result with few of many columns and classes, for people."""
+    short = dict(result)
+    for name, value in result.items():
+        if isinstance(value, dict) and len(value) > _SHORT:
+            some = dict(list(value.items())[:_SHORT])
+            short[name] = some | {"and": f"{len(value) - _SHORT} more"}
+        elif isinstance(value, list) and len(value) > _SHORT:
+            short[name] = [*value[:_SHORT], f"and {len(value) - _SHORT} more"]
+    return short

@@ -109,12 +109,15 @@ def _pieces(
 
     from widemargin.cli._predicting import answers
 
+    # pyarrow quotes all texts or none.
+    words = [*names, *(str(each) for each in getattr(machine, "classes_", ()))]
+    quoting = "needed" if any(set(word) & set(',"\r\n') for word in words) else "none"
     size = Path(reader.path).stat().st_size
     with progress("Predicting") as tell:
         for number, table in enumerate(answers(machine, reader, names, kind)):
             counts[0] += table.num_rows
             tell(0, f"{counts[0]:,} rows of {size / 1e6:,.0f} MB")
             written = BytesIO()
-            options = csv.WriteOptions(include_header=named and number == 0, quoting_style="needed")
+            options = csv.WriteOptions(include_header=named and number == 0, quoting_style=quoting)
             csv.write_csv(table, written, options)
             yield written.getbuffer()

@@ -60,7 +60,7 @@ def command(
     if minutes is not None:
         given["max_seconds"] = 60 * minutes
     search = with_parameters(search_class(), given)
-    model = pipeline_for(table.kinds, search)
+    model = pipeline_for(table.kinds, search, table.X)
     started = time.perf_counter()
     with telling(search, "Searching"):
         model.fit(table.X, table.y)

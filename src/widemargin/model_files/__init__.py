@@ -17,6 +17,7 @@ import struct
 import sys
 from collections.abc import Iterable
 from copy import copy
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,7 +41,7 @@ Entry: TypeAlias = tuple[str, str, list[int]]  # of a tensor: name, type, shape
 
 #: Version of the format that ``save`` writes. ``load`` reads this one and all before it: what they
 #: lack, classes say in their ``_file_changes``.
-FORMAT = 6
+FORMAT = 7
 
 _NOTES = "notes"  # of the metadata; files without it are as they were before there were any
 _ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where a cache line does
@@ -49,6 +50,7 @@ _LONGEST_REASON = 500  # letters
 _LONGEST_VERSION = 40  # letters
 _ALL_PARAMETERS = 2  # the first version whose files have them all; before, defaults stand for them
 _FIELDS = ("format", "library", "estimator", "parameters", "attributes")
+_PIPELINE = "pipeline"  # one more field, where there are steps before the estimator
 # No part of a model: what is scikit-learn's own, as callbacks; and a machine that goes on learning.
 _LEFT_OUT = ("_skl_", "_callback_", "_metadata_request", "_sklearn_output_config", "_stream")
 # What a file that breaks a rule not thought of may cause while values are put together.
@@ -63,15 +65,18 @@ class ModelFileError(ValueError):
 
 
 def save(estimator: Any, path: Path, *, notes: dict[str, Any] | None = None) -> None:
-    """Write a fitted estimator to a model file.
+    """Write a fitted estimator, or a pipeline that ends in one, to a model file.
 
     The file appears whole or not at all: it is written beside ``path`` under another name, and
     takes its place at the end. The same estimator gives the same bytes.
 
     Parameters
     ----------
-    estimator : estimator of this library
-        A fitted one. Callbacks are left out.
+    estimator : estimator of this library, or Pipeline of scikit-learn
+        A fitted one. Callbacks are left out. Of a pipeline the last step is an estimator of this
+        library; see :func:`widemargin.compile` for the steps before it. Selectors that hold other
+        estimators, such as SelectFromModel, become a
+        :class:`widemargin.preparation.KeptColumns` that keeps the same columns.
     path : str or path-like
         The file to write; one that is there is replaced.
     notes : dict, default=None
@@ -84,7 +89,7 @@ def save(estimator: Any, path: Path, *, notes: dict[str, Any] | None = None) -> 
         If the estimator is not fitted.
     TypeError
         If it holds what a model file cannot: kernels that are Python functions, objects of classes
-        that the library does not have. Pickle keeps these.
+        that the library does not have, other steps. Pickle keeps these.
     ValueError
         If parameters or attributes were changed to what the estimator cannot work with.
 
@@ -117,7 +122,7 @@ def save(estimator: Any, path: Path, *, notes: dict[str, Any] | None = None) -> 
 
 
 def load(path: Path, *, mmap: bool = True) -> Any:
-    """Read a fitted estimator from a model file.
+    """Read a fitted estimator or pipeline from a model file.
 
     No code from the file runs, so files from strangers are safe to load.
 
@@ -132,7 +137,7 @@ def load(path: Path, *, mmap: bool = True) -> Any:
 
     Returns
     -------
-    estimator : estimator of this library
+    estimator : estimator of this library, or Pipeline
         It predicts what the one that was saved did, to the bit.
 
     Raises
@@ -224,13 +229,18 @@ def trusted_types() -> list[str]:
 
 
 def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
-    """Return the document of an estimator, and the arrays it refers to."""
+    """Return the document of an estimator or a pipeline, and the arrays it refers to."""
     import widemargin  # its version is set once all its modules are there
 
+    before = None
+    if _is_pipeline(estimator):
+        pipelines = import_module(f"{__name__}._pipelines")
+        before, last, estimator = pipelines.split(estimator)
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise TypeError(
-            f"A model file keeps estimators of widemargin ({', '.join(ESTIMATORS)}), not a "
+            f"A model file keeps estimators of widemargin ({', '.join(ESTIMATORS)}), and pipelines "
+            "of scikit-learn that end in one, not a "
             f"{type(estimator).__module__}.{type(estimator).__qualname__}: pickle it with "
             "joblib.dump."
         )
@@ -256,8 +266,15 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
     }
     check_names(type(estimator), set(attributes), FORMAT)
     check_estimator(estimator)
+    if before is not None:
+        encoded[_PIPELINE] = pipelines.describe(before, last, estimator, encoder)
     origin = {"format": FORMAT, "library": widemargin.__version__, "estimator": name}
     return write_json(origin | encoded), encoder.tensors
+
+
+def _is_pipeline(source: Any) -> bool:
+    """Whether this is a Pipeline of scikit-learn, whose module takes a while to import."""
+    return (type(source).__module__, type(source).__name__) == ("sklearn.pipeline", "Pipeline")
 
 
 def _header(document: str, entries: list[Entry], arrays: list[Array], notes: str = "") -> bytes:
@@ -343,7 +360,7 @@ def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
             f"written by a newer widemargin ({writer}, format {version}; this version reads "
             f"{FORMAT} and older): upgrade."
         )
-    if set(document) != set(_FIELDS):
+    if set(document) - {_PIPELINE} != set(_FIELDS):
         raise ValueError("damaged: fields of the document are missing or surplus.")
     return dict(document)
 
@@ -397,10 +414,13 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     # Which the estimator reads from model_.
     parts = {key: values.pop(key) for key in estimator_class._model_parts}
     estimator.__dict__.update(values)
-    if decoder.unused:
-        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
     check_names(estimator_class, set(values) | estimator_class._model_parts, FORMAT)
     check_estimator(estimator, parts)
+    if _PIPELINE in document:
+        pipelines = import_module(f"{__name__}._pipelines")
+        estimator = pipelines.build(document[_PIPELINE], estimator, decoder)
+    if decoder.unused:
+        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
     return estimator
 
 
