@@ -1,7 +1,7 @@
 """Columns of numbers and texts made what a machine can learn from.
 
-Kernels and linear machines get standardised numbers and a column for each text; trees get numbers
-as they are, and a number for each text.
+Kernels, linear machines and networks get standardised numbers and a column for each text, as by
+``widemargin fit``; trees get numbers as they are, and a number for each text.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
 
 from widemargin.datasets.encoding import encoder_for
 from widemargin.datasets.kinds import NUMBER, TEXT
+from widemargin.solvers.units.values import have_one_unit
 
 MAX_TEXTS = 254  # different texts of a column; what is rarer is one text. Histograms hold no more.
 MAX_DENSE = 50_000_000  # numbers of a matrix of zeros that is made dense for trees
@@ -39,15 +40,26 @@ def text_columns(X: Any) -> list[Any]:
 
 
 def scaled(X: Any) -> Any:
-    """Return a transformer for kernels, linear machines and networks; ``fit`` has the same."""
+    """Return a transformer for linear machines and networks."""
     if sp.issparse(X):
         return MaxAbsScaler()
     if is_frame(X):
-        texts = text_columns(X)
-        return encoder_for({name: TEXT if name in texts else NUMBER for name in X.columns})
+        return encoder_for(_kinds(X), X)
     if np.isnan(X).any():
         return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     return StandardScaler()
+
+
+def for_distances(X: Any) -> Any:
+    """Return a transformer for kernels: numbers of one unit, as pixels, keep it."""
+    if sp.issparse(X) or is_frame(X) or np.isnan(X).any() or not have_one_unit(X):
+        return scaled(X)
+    return "passthrough"
+
+
+def _kinds(X: Any) -> dict[Any, str]:
+    texts = text_columns(X)
+    return {name: TEXT if name in texts else NUMBER for name in X.columns}
 
 
 def ordinal(X: Any) -> Any:
@@ -83,6 +95,7 @@ def _dense(X: Any) -> Any:
 
 ENCODERS: dict[str, Callable[[Any], Any]] = {
     "scaled": scaled,
+    "for distances": for_distances,
     "ordinal": ordinal,
     "as it is": lambda _X: "passthrough",
 }

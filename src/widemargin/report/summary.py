@@ -126,7 +126,7 @@ def how_measured(task: Task, n_splits: int, n_train: int, n_test: int) -> tuple[
         f"{n_splits} {folds}, learned from {n_train:,} rows and tested on {n_test:,} others; "
         "settings are chosen on training rows only.",
         "Trees get numbers as they are and texts as numbers; all others get standardised numbers "
-        "and a column for each text.",
+        "(kernels not where all are of one unit, as pixels) and a column for each text.",
         "µs a row: one thread, from the row as it is in the table to its answer; ours compiled, "
         "others by predict of their pipeline. Alone: one call a row.",
         "Model: ours by the file of widemargin.save, others by their pickle.",
