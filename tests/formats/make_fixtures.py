@@ -11,6 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from widemargin import (
     KernelClassifier,
@@ -93,6 +97,13 @@ def estimators():
         prior=weak, loss="correlated_hamming", probability=True, random_state=0
     )
     yield "labels_calibrated", correlated.fit(X, sets), X[:8]
+    prepare = ColumnTransformer(
+        [("scaled", make_pipeline(SimpleImputer(), StandardScaler()), [0, 1])],
+        remainder=OneHotEncoder(handle_unknown="ignore"),
+    )
+    mixed = np.column_stack([X[:, :2], y])
+    machine = SparseKernelClassifier(4, random_state=0)
+    yield "pipeline", make_pipeline(prepare, machine).fit(mixed, y), mixed[:8]
 
 
 def main(*wanted):

@@ -573,7 +573,7 @@ def write_parts(file, document, tensors):
 def test_the_document_says_what_it_is(machine, file):
     save(machine, file)
     document, tensors = stored_parts(file)
-    assert document["format"] == model_files.FORMAT == 6
+    assert document["format"] == model_files.FORMAT == 7
     assert document["library"] == widemargin.__version__
     assert document["estimator"] == "SparseKernelClassifier"
     assert document["parameters"]["max_basis"] == 6
@@ -604,7 +604,7 @@ def change(document, path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["format"], 7, r"newer .* \(.*, format 7; this version reads 6 and older\): upgrade"),
+        (["format"], 8, r"newer .* \(.*, format 8; this version reads 7 and older\): upgrade"),
         (["format"], "1", "no format version"),
         (["format"], 0, "no format version"),
         (["estimator"], "os.system", "unknown estimator"),

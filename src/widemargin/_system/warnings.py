@@ -12,12 +12,12 @@ from contextlib import contextmanager
 _OURS = ("widemargin", "sklearn")
 
 
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+def warn_user(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn with the place outside of this package from which it was called.
 
     Parameters
     ----------
-    message : str
+    message : str or Warning
         What happened, by how much, and what to do.
     category : type of Warning, default=UserWarning
     """

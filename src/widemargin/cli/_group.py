@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 from importlib import import_module
 from typing import Any
 
@@ -68,6 +69,17 @@ class Commands(click.Group):
             raise Mistake(_one_line(error)) from error
 
 
+# Advice of the library names arguments; those who type commands have options.
+_OPTIONS = {
+    r"\bheader=False": "--no-header",
+    r"\b(?:give )?zero_based=True": "--zero-based",
+    r"\bon_error='skip'": "--skip-bad-rows",
+    r"\b(drop|text)='([^']*)'": r"--\1 '\2'",
+    r"\bformat=(?:'(\w+)')?": r"--format \1",
+    r"\btarget=": "--target",
+}
+
+
 def _one_line(error: Exception) -> str:
     """Say what went wrong; what nobody foresaw is told to be a fault of ours."""
     if isinstance(error, OSError) and error.strerror and error.filename:
@@ -77,6 +89,8 @@ def _one_line(error: Exception) -> str:
     else:
         words = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, _MISTAKES):
+        for argument, option in _OPTIONS.items():
+            words = re.sub(argument, option, words)
         return words
     return (
         f"widemargin failed, and should have said why: {type(error).__name__}: {words} "

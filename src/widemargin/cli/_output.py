@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Number
 from typing import Any, TypeVar
 
 import click
@@ -56,7 +57,7 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], title: str 
     rows = [tuple(row) for row in rows]
     table = Table(title=title or None, title_justify="left", show_header=bool(heads), box=None)
     for place in range(len(rows[0]) if rows else len(heads)):
-        numbers = bool(rows) and all(isinstance(row[place], (int, float)) for row in rows)
+        numbers = bool(rows) and all(isinstance(row[place], Number) for row in rows)
         head = heads[place] if heads else ""
         table.add_column(head, justify="right" if numbers else "left", overflow="fold")
     for row in rows:

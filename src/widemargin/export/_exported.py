@@ -11,6 +11,7 @@ from widemargin.compiled import CompiledPredictor
 from widemargin.estimation.base import BaseClassifier
 from widemargin.kernels import CustomKernel, Kernel, KernelSum
 from widemargin.models import KernelExpansion, LinearMap, Model
+from widemargin.preparation import CompiledPipeline, PreparedMachine, is_pipeline, prepared
 from widemargin.readouts import Readout
 
 _LARGEST_SAFE_INTEGER = 2**53 - 1  # of JavaScript, whose numbers are all of double precision
@@ -21,7 +22,7 @@ def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
 
     Parameters
     ----------
-    estimator_or_model : estimator, CompiledPredictor or Model
+    estimator_or_model : estimator, CompiledPredictor, PreparedMachine or Model
         An estimator must be fitted.
 
     Returns
@@ -46,8 +47,20 @@ def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
     return model.dense() if isinstance(model, LinearMap) else model, readout
 
 
+def preparation_of(source: Any) -> PreparedMachine | None:
+    """Return a pipeline as data, with what rows go through before they reach its model.
+
+    None of a bare machine.
+    """
+    if isinstance(source, CompiledPipeline):
+        return source._prepared
+    return prepared(source) if is_pipeline(source) else None
+
+
 def feature_names_of(source: Any) -> list[str] | None:
     """Return the names of the features that an estimator was trained with, if any."""
+    if isinstance(source, PreparedMachine):
+        return None if source.feature_names is None else list(source.feature_names)
     names = getattr(source, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
@@ -67,6 +80,8 @@ def plain_labels(classes: Any) -> list[Any]:
 def _parts(source: Any) -> tuple[Model, Readout | None]:
     if isinstance(source, Model):
         return source, None
+    if isinstance(source, PreparedMachine):
+        return source.model, source.readout
     if isinstance(source, CompiledPredictor):
         return source._model, source._readout
     if isinstance(source, BaseClassifier):
@@ -74,13 +89,7 @@ def _parts(source: Any) -> tuple[Model, Readout | None]:
         return source.model_, source.readout_
     if isinstance(source, type) and issubclass(source, (BaseClassifier, Model)):
         raise TypeError(f"{source.__name__} is a class: export a fitted object of it.")
-    if hasattr(source, "steps") and hasattr(source, "named_steps"):
-        raise TypeError(
-            f"A {type(source).__name__} is not exported as a whole: convert it with "
-            "skl2onnx.to_onnx after `import widemargin.export`, or export its last step and "
-            "transform rows before they reach it."
-        )
     raise TypeError(
-        "Only a fitted estimator of widemargin, its compiled predictor or a Model can be exported, "
-        f"got {type(source).__name__}."
+        "Only a fitted estimator of widemargin, a Pipeline that ends in one, what they compile to, "
+        f"or a Model can be exported, got {type(source).__name__}."
     )

@@ -17,6 +17,7 @@ import struct
 import sys
 from collections.abc import Iterable
 from copy import copy
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +33,7 @@ from widemargin.model_files._checks import check_estimator, check_names
 from widemargin.model_files._codec import CSR, DTYPES, OBJECTS, TENSOR_TYPES, Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 
-__all__ = ["FORMAT", "ModelFileError", "load", "save", "trusted_types"]
+__all__ = ["FORMAT", "ModelFileError", "load", "read_notes", "save", "trusted_types"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
@@ -40,14 +41,16 @@ Entry: TypeAlias = tuple[str, str, list[int]]  # of a tensor: name, type, shape
 
 #: Version of the format that ``save`` writes. ``load`` reads this one and all before it: what they
 #: lack, classes say in their ``_file_changes``.
-FORMAT = 6
+FORMAT = 7
 
+_NOTES = "notes"  # of the metadata; files without it are as they were before there were any
 _ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where a cache line does
 _LONGEST_HEADER = 99_000_000  # bytes; safetensors reads 100 MB
 _LONGEST_REASON = 500  # letters
 _LONGEST_VERSION = 40  # letters
 _ALL_PARAMETERS = 2  # the first version whose files have them all; before, defaults stand for them
 _FIELDS = ("format", "library", "estimator", "parameters", "attributes")
+_PIPELINE = "pipeline"  # one more field, where there are steps before the estimator
 # No part of a model: what is scikit-learn's own, as callbacks; and a machine that goes on learning.
 _LEFT_OUT = ("_skl_", "_callback_", "_metadata_request", "_sklearn_output_config", "_stream")
 # What a file that breaks a rule not thought of may cause while values are put together.
@@ -61,18 +64,24 @@ class ModelFileError(ValueError):
     """
 
 
-def save(estimator: Any, path: Path) -> None:
-    """Write a fitted estimator to a model file.
+def save(estimator: Any, path: Path, *, notes: dict[str, Any] | None = None) -> None:
+    """Write a fitted estimator, or a pipeline that ends in one, to a model file.
 
     The file appears whole or not at all: it is written beside ``path`` under another name, and
     takes its place at the end. The same estimator gives the same bytes.
 
     Parameters
     ----------
-    estimator : estimator of this library
-        A fitted one. Callbacks are left out.
+    estimator : estimator of this library, or Pipeline of scikit-learn
+        A fitted one. Callbacks are left out. Of a pipeline the last step is an estimator of this
+        library; see :func:`widemargin.compile` for the steps before it. Selectors that hold other
+        estimators, such as SelectFromModel, become a
+        :class:`widemargin.preparation.KeptColumns` that keeps the same columns.
     path : str or path-like
         The file to write; one that is there is replaced.
+    notes : dict, default=None
+        What a reader of the file may want to know, in types that JSON has: where the rows came
+        from, names of labels. :func:`widemargin.model_files.read_notes` gives it back.
 
     Raises
     ------
@@ -80,7 +89,7 @@ def save(estimator: Any, path: Path) -> None:
         If the estimator is not fitted.
     TypeError
         If it holds what a model file cannot: kernels that are Python functions, objects of classes
-        that the library does not have. Pickle keeps these.
+        that the library does not have, other steps. Pickle keeps these.
     ValueError
         If parameters or attributes were changed to what the estimator cannot work with.
 
@@ -108,12 +117,12 @@ def save(estimator: Any, path: Path) -> None:
         (name, TENSOR_TYPES[array.dtype.str], list(array.shape))
         for name, array in zip(layout, arrays, strict=True)
     ]
-    header = _header(document, entries, arrays)
+    header = _header(document, entries, arrays, "" if notes is None else write_json(notes))
     replace_file(path, [header, *map(_bytes_of, arrays)])
 
 
 def load(path: Path, *, mmap: bool = True) -> Any:
-    """Read a fitted estimator from a model file.
+    """Read a fitted estimator or pipeline from a model file.
 
     No code from the file runs, so files from strangers are safe to load.
 
@@ -128,7 +137,7 @@ def load(path: Path, *, mmap: bool = True) -> Any:
 
     Returns
     -------
-    estimator : estimator of this library
+    estimator : estimator of this library, or Pipeline
         It predicts what the one that was saved did, to the bit.
 
     Raises
@@ -157,7 +166,8 @@ def load(path: Path, *, mmap: bool = True) -> Any:
         metadata, entries = _read_header(path)
         document = _read_document(metadata)
         arrays = list(_arrays(entries, content))
-        if metadata["checksum"] != _checksum(metadata["widemargin"], entries, arrays):
+        notes = metadata.get(_NOTES, "")
+        if metadata["checksum"] != _checksum(metadata["widemargin"], entries, arrays, notes):
             raise ValueError("damaged: the checksum is that of other content.")
         names = [name for name, _, _ in entries]
         kept = [_as_kept(array, mmap) for array in arrays]
@@ -165,6 +175,32 @@ def load(path: Path, *, mmap: bool = True) -> Any:
     except _SYMPTOMS as error:
         # Cut short: a file must not fill the log with what it calls a parameter.
         raise ModelFileError(f"{path}: {str(error)[:_LONGEST_REASON]}") from error
+
+
+def read_notes(path: Path) -> dict[str, Any]:
+    """Return the notes that a model file was saved with; none if it has none.
+
+    They are texts and figures that whoever wrote the file has chosen, and are trusted with nothing.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    notes : dict
+    """
+    path = os.fsdecode(path)
+    _contents(path)
+    try:
+        metadata, _ = _read_header(path)
+        notes = read_json(metadata[_NOTES]) if _NOTES in metadata else {}
+        if not isinstance(notes, dict):
+            raise ValueError("damaged: the notes have no names.")
+    except _SYMPTOMS as error:
+        raise ModelFileError(f"{path}: {str(error)[:_LONGEST_REASON]}") from error
+    return notes
 
 
 def trusted_types() -> list[str]:
@@ -193,13 +229,18 @@ def trusted_types() -> list[str]:
 
 
 def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
-    """Return the document of an estimator, and the arrays it refers to."""
+    """Return the document of an estimator or a pipeline, and the arrays it refers to."""
     import widemargin  # its version is set once all its modules are there
 
+    before = None
+    if _is_pipeline(estimator):
+        pipelines = import_module(f"{__name__}._pipelines")
+        before, last, estimator = pipelines.split(estimator)
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise TypeError(
-            f"A model file keeps estimators of widemargin ({', '.join(ESTIMATORS)}), not a "
+            f"A model file keeps estimators of widemargin ({', '.join(ESTIMATORS)}), and pipelines "
+            "of scikit-learn that end in one, not a "
             f"{type(estimator).__module__}.{type(estimator).__qualname__}: pickle it with "
             "joblib.dump."
         )
@@ -225,15 +266,22 @@ def _describe(estimator: Any) -> tuple[str, dict[str, Array]]:
     }
     check_names(type(estimator), set(attributes), FORMAT)
     check_estimator(estimator)
+    if before is not None:
+        encoded[_PIPELINE] = pipelines.describe(before, last, estimator, encoder)
     origin = {"format": FORMAT, "library": widemargin.__version__, "estimator": name}
     return write_json(origin | encoded), encoder.tensors
 
 
-def _header(document: str, entries: list[Entry], arrays: list[Array]) -> bytes:
+def _is_pipeline(source: Any) -> bool:
+    """Whether this is a Pipeline of scikit-learn, whose module takes a while to import."""
+    return (type(source).__module__, type(source).__name__) == ("sklearn.pipeline", "Pipeline")
+
+
+def _header(document: str, entries: list[Entry], arrays: list[Array], notes: str = "") -> bytes:
     """Return a safetensors header, with its length before it."""
-    fields: dict[str, Any] = {
-        "__metadata__": {"widemargin": document, "checksum": _checksum(document, entries, arrays)}
-    }
+    checksum = _checksum(document, entries, arrays, notes)
+    metadata = {"widemargin": document, "checksum": checksum}
+    fields: dict[str, Any] = {"__metadata__": metadata | ({_NOTES: notes} if notes else {})}
     start = 0
     for (name, dtype, shape), array in zip(entries, arrays, strict=True):
         end = start + array.nbytes
@@ -253,14 +301,14 @@ def _place(name: str, size: int, order: int = 0) -> tuple[bool, int, str]:
     return (False, order, "") if size else (True, 0, name)
 
 
-def _checksum(document: str, entries: list[Entry], arrays: list[Array]) -> str:
+def _checksum(document: str, entries: list[Entry], arrays: list[Array], notes: str = "") -> str:
     """Return the checksum of all that ``load`` makes use of.
 
     The list of tensors goes first, and with it the length of each, so that no two files with
     different content feed the same bytes.
     """
     digest = hashlib.blake2b(digest_size=32)
-    digest.update(write_json([document, entries]).encode())
+    digest.update(write_json([document, entries, *([notes] if notes else [])]).encode())
     for array in arrays:
         digest.update(_bytes_of(array))
     return f"blake2b-256:{digest.hexdigest()}"
@@ -312,7 +360,7 @@ def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
             f"written by a newer widemargin ({writer}, format {version}; this version reads "
             f"{FORMAT} and older): upgrade."
         )
-    if set(document) != set(_FIELDS):
+    if set(document) - {_PIPELINE} != set(_FIELDS):
         raise ValueError("damaged: fields of the document are missing or surplus.")
     return dict(document)
 
@@ -366,10 +414,13 @@ def _build(document: dict[str, Any], tensors: dict[str, Array]) -> Any:
     # Which the estimator reads from model_.
     parts = {key: values.pop(key) for key in estimator_class._model_parts}
     estimator.__dict__.update(values)
-    if decoder.unused:
-        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
     check_names(estimator_class, set(values) | estimator_class._model_parts, FORMAT)
     check_estimator(estimator, parts)
+    if _PIPELINE in document:
+        pipelines = import_module(f"{__name__}._pipelines")
+        estimator = pipelines.build(document[_PIPELINE], estimator, decoder)
+    if decoder.unused:
+        raise ValueError(f"tensors without use: {', '.join(sorted(decoder.unused))[:200]}.")
     return estimator
 
 

@@ -21,6 +21,7 @@ The last two become part of the model where that is possible (``prepared(..., fo
 
 from widemargin.preparation.columns import Categories, Column
 from widemargin.preparation.compiled import CompiledPipeline, compile
+from widemargin.preparation.kept import KeptColumns
 from widemargin.preparation.operations import Clip, Fill, Normalise, Operation, Pick, Project, Scale
 from widemargin.preparation.prepared import PreparedMachine, is_pipeline, prepared
 
@@ -30,6 +31,7 @@ __all__ = [
     "Column",
     "CompiledPipeline",
     "Fill",
+    "KeptColumns",
     "Normalise",
     "Operation",
     "Pick",

@@ -43,6 +43,17 @@ class Categories:
         """Whether the categories are texts; else they are numbers."""
         return any(isinstance(value, str) for value in self.values)
 
+    @property
+    def code_of_missing(self) -> float:
+        """The code of what is missing, for those who raise no errors: NaN where it is one."""
+        found = self._table.get(None, self.missing)
+        return np.nan if found is None else found
+
+    @property
+    def code_of_unknown(self) -> float:
+        """The code of what is not in the table, likewise."""
+        return np.nan if self.unknown is None else self.unknown
+
     def code(self, value: Any) -> float:
         """Return the code of one value; LookupError where it has none."""
         found = self._table.get(value)

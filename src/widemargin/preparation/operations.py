@@ -48,6 +48,12 @@ class Pick:
         columns = np.asarray(columns, dtype=np.intp)
         return cls(width, columns, (_COPY,) * len(columns), np.zeros(len(columns)))
 
+    def __post_init__(self) -> None:
+        n_out = len(self.columns)
+        fits = self.columns.ndim == 1 and len(self.tests) == n_out == len(self.values)
+        inside = self.columns.min(initial=0) >= 0 and self.columns.max(initial=-1) < self.width
+        _require(fits and inside, self)
+
     @property
     def width_out(self) -> int:
         """Number of columns that come out."""
@@ -99,6 +105,9 @@ class Fill:
 
     turn: ClassVar[int] = 1
 
+    def __post_init__(self) -> None:
+        _require(self.values.ndim == 1, self)
+
     @property
     def width(self) -> int:
         """Number of columns that go in."""
@@ -144,6 +153,9 @@ class Clip:
 
     turn: ClassVar[int] = 2
 
+    def __post_init__(self) -> None:
+        _require(self.low.ndim == 1 and self.low.shape == self.high.shape, self)
+
     @property
     def width(self) -> int:
         """Number of columns that go in."""
@@ -187,6 +199,10 @@ class Normalise:
     count: int
 
     turn: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        inside = self.first >= 0 and self.first + self.count <= self.width
+        _require(inside and self.norm in ("l1", "l2", "max"), self)
 
     @property
     def width_out(self) -> int:
@@ -243,6 +259,11 @@ class Project:
     first: int = 0
 
     turn: ClassVar[int] = 4
+
+    def __post_init__(self) -> None:
+        fits = self.matrix.ndim == 2 and self.centre.shape == self.matrix.shape[:1]
+        fits = fits and self.shift.shape == self.matrix.shape[1:]
+        _require(fits and self.first >= 0 and self.first + self.count <= self.width, self)
 
     @property
     def count(self) -> int:
@@ -304,6 +325,10 @@ class Scale:
 
     turn: ClassVar[int] = 5
 
+    def __post_init__(self) -> None:
+        fits = self.factor.ndim == 1 and self.centre.shape == self.factor.shape
+        _require(fits and bool((self.factor != 0).all()), self)
+
     @property
     def width(self) -> int:
         """Number of columns that go in."""
@@ -334,6 +359,11 @@ class Scale:
 
 
 Operation: TypeAlias = Pick | Fill | Clip | Normalise | Project | Scale
+
+
+def _require(holds: bool, operation: Any) -> None:
+    if not holds:
+        raise ValueError(f"The numbers of a {type(operation).__name__} do not go together.")
 
 
 def _between(values: Array, before: int, after: int, other: float) -> Array:

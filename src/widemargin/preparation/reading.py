@@ -39,7 +39,7 @@ class RowReader:
         names = column_names(X)
         if names is not None and (self._mixed or self._by_name):
             return self._read_table(X, names)
-        rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        rows: Any = X.tocsr() if sp.issparse(X) else np.asarray(X)
         if rows.ndim == 2 and rows.dtype.kind == "U" and isinstance(X, (list, tuple)):
             rows = np.array(X, dtype=object)  # else numbers beside texts would be texts
         if rows.ndim != 2 or rows.shape[1] != self._n_features:
@@ -85,9 +85,8 @@ class RowReader:
             raise TypeError(
                 "A row by names needs a pipeline that was fitted with a table: give a list."
             )
-        missing = [
-            self._names[c.source] for c in self._columns if self._names[c.source] not in values
-        ]
+        read = [self._names[column.source] for column in self._columns]
+        missing = [name for name in read if name not in values]
         if missing:
             raise ValueError(f"The row has no value for {', '.join(map(repr, missing[:5]))}.")
         return [values.get(name) for name in self._names]
@@ -154,12 +153,8 @@ class RowReader:
 def column_names(X: Any) -> list[Any] | None:
     """Return the names of the columns of a table of pandas, polars or Arrow; None of all else."""
     names = getattr(X, "column_names", None)  # Arrow
-    if names is None:
-        names = (
-            getattr(X, "columns", None)
-            if hasattr(X, "__dataframe__") or hasattr(X, "iloc")
-            else None
-        )
+    if names is None and (hasattr(X, "iloc") or hasattr(X, "__dataframe__")):
+        names = X.columns
     return None if names is None else list(names)
 
 
@@ -181,7 +176,7 @@ def _floats(values: Any) -> Array:
         raise TypeError("text")
     if values.dtype == object:
         return np.array([_number(value) for value in values.tolist()], dtype=np.float64)
-    return values.astype(np.float64)
+    return np.asarray(values, dtype=np.float64)
 
 
 def _number(value: Any) -> float:
@@ -205,10 +200,10 @@ def _no_number(values: Any) -> Any:
     return np.asarray(values, dtype=object)[_place_of_no_number(values)]
 
 
-def _as_numbers(rows: Rows, X: Any) -> Array:
+def _as_numbers(rows: Rows, X: Any) -> Rows:
     try:
         if sp.issparse(rows):
-            return rows.astype(np.float64)
+            return sp.csr_matrix(rows, dtype=np.float64)
         return np.column_stack([_floats(column) for column in rows.T])
     except (TypeError, ValueError):
         raise TypeError(

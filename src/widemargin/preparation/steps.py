@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,6 +68,11 @@ class Draft:
     def then(self, *operations: Operation) -> Draft:
         """Return rows after more operations."""
         done = (*self.numbers().operations, *operations)
+        for before, after in pairwise(done):
+            if before.width_out != after.width:
+                raise ValueError(
+                    f"A step takes {after.width} columns, and gets {before.width_out}."
+                )
         return replace(self, operations=simplified(done), fills={})
 
     def numbers(self) -> Draft:

@@ -16,10 +16,12 @@ from widemargin._system.parameters import check_choice, check_float_dtype
 from widemargin.export._c._fidelity import ExportLoss, measure_loss
 from widemargin.export._c._file import file_text
 from widemargin.export._c._layout import lay_out
+from widemargin.export._c._preparation import Preparation
 from widemargin.export._c._text import class_table
-from widemargin.export._exported import resolve
+from widemargin.export._exported import preparation_of, resolve
 from widemargin.kernels import Rows
 from widemargin.models import Model
+from widemargin.preparation import PreparedMachine, compiled
 from widemargin.readouts import Readout
 from widemargin.rows import canonical_rows
 
@@ -74,6 +76,8 @@ def to_c(
 ) -> CExport:
     """Write a machine as one C99 file that needs no memory but constant tables and a little stack.
 
+    Of a pipeline, the file does what its steps do, too.
+
     The file has ``NAME_scores(x, scores)`` and, unless a bare model was given, ``NAME_predict(x)``
     with the class number and the table ``NAME_classes``; ``NAME_predict(x, labels)`` for
     multi-label; ``NAME_probabilities(x, p)`` where there are probabilities. Macros, in capitals:
@@ -84,10 +88,15 @@ def to_c(
     large coefficients cancel, so that single precision would lose more, sums are kept in double
     precision; the opening comment says so.
 
+    Where a pipeline takes texts, a row has the number of each category: ``NAME_category(column,
+    text)`` looks it up, and the opening comment lists them all. It is -1 where the text is not
+    known, and NaN where there is none (NULL). Where the pipeline would raise an error for an
+    unknown category, scores are NaN.
+
     Parameters
     ----------
-    estimator_or_model : estimator, CompiledPredictor or Model
-        An estimator must be fitted.
+    estimator_or_model : estimator, Pipeline, CompiledPredictor or Model
+        An estimator must be fitted; of a pipeline, see :func:`widemargin.compile`.
     path : path
         With the suffix ".c" functions are external; with ".h" all is static, for inclusion in any
         number of files. C++ compilers take both.
@@ -100,7 +109,8 @@ def to_c(
         "int16" halves the tables: basis vectors and coefficients become integers of 16 bits with
         a scale for each feature (one for all of a sparse basis) and for each output.
     X : {array-like, sparse matrix} of shape (n_rows, n_features), default=None
-        Rows on which precision and loss are measured. None is the basis vectors themselves.
+        Rows, as a pipeline takes them, on which precision and loss are measured. None is the basis
+        vectors themselves.
     y : array-like, default=None
         Labels of X, for the accuracy before and after.
 
@@ -129,18 +139,28 @@ def to_c(
     dtype = check_float_dtype(dtype).name
     if quantize is not None:
         check_choice("quantize", quantize, ("int16",), ", or None")
-    model, readout = resolve(estimator_or_model)
-    rows = None if X is None else _checked_rows(X, model)
+    prepared = preparation_of(estimator_or_model)
+    model, readout = resolve(prepared or estimator_or_model)
+    rows = None if X is None else _checked_rows(_as_model_rows(X, prepared), model)
     _check_labels(y, rows, readout)
     layout = lay_out(model, dtype, quantize, rows)
     loss = None
     if quantize is not None or rows is not None:
         loss = measure_loss(model, layout.model, readout, rows, y)
     classes = None if readout is None else class_table(readout.classes)
-    tables = [*layout.tables, *([] if classes is None else [classes])]
+    before = None if prepared is None or prepared.is_bare else Preparation(prepared, dtype)
     text = file_text(
-        name, layout, readout, dtype, header=path.suffix == ".h", classes=classes, loss=loss
+        name,
+        layout,
+        readout,
+        dtype,
+        header=path.suffix == ".h",
+        classes=classes,
+        loss=loss,
+        before=before,
     )
+    tables = [*layout.tables, *([] if classes is None else [classes])]
+    tables += [] if before is None else before.tables
     data = text.encode("ascii")
     replace_file(path, [data])
     return CExport(path, name, len(data), sum(table.n_bytes for table in tables), loss)
@@ -156,6 +176,13 @@ def _checked_name(name: str | None, path: Path) -> str:
     if given in _KEYWORDS.split():
         raise ValueError(f"{given!r} is a keyword of C or C++. Pass another name.")
     return given
+
+
+def _as_model_rows(X: Any, prepared: PreparedMachine | None) -> Any:
+    """Return rows as they reach the model."""
+    if prepared is None or prepared.is_bare:
+        return X
+    return compiled.CompiledPipeline(prepared)._rows(X)
 
 
 def _checked_rows(X: Any, model: Model) -> Rows:

@@ -8,6 +8,7 @@ from widemargin.export._c._fidelity import ExportLoss
 from widemargin.export._c._layout import Layout
 from widemargin.export._c._mapped import MappedExpansion
 from widemargin.export._c._precision import feature_weights
+from widemargin.export._c._preparation import Preparation
 from widemargin.export._c._template import code, needs_exp, prototypes
 from widemargin.export._c._text import Table, c_type
 from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
@@ -24,6 +25,7 @@ def file_text(
     header: bool,
     classes: Table | None,
     loss: ExportLoss | None,
+    before: Preparation | None = None,
 ) -> str:
     """Return the text of the file; the same for the same model.
 
@@ -41,20 +43,23 @@ def file_text(
         Class labels.
     loss : ExportLoss or None
         To be told in the opening comment.
+    before : Preparation or None
+        What is done to a row before the machine gets it.
     """
     guard = f"{name.upper()}_H_INCLUDED"
-    parts = [_opening(name, layout, readout, dtype, classes, loss)]
+    parts = [_opening(name, layout, readout, dtype, classes, loss, before)]
     if header:
         parts.append(f"#ifndef {guard}\n#define {guard}\n\n")
-    parts += [_includes(name, layout, readout), _sizes(name, layout, readout)]
+    parts += [_includes(name, layout, readout, before), _sizes(name, layout, readout, before)]
     if not header:
-        parts.append(_declarations(name, readout, dtype, classes))
+        parts.append(_declarations(name, readout, dtype, classes, before))
     used = layout.tables if layout.n_entries else _tables_of_constants(layout)
     used = [*used, *_tables_of_readout(layout, readout)]
+    used += [] if before is None else before.tables
     parts += [table.declare(name) + "\n" for table in used]
     if classes is not None:
         parts.append(classes.declare(name, "static const " if header else "const ") + "\n")
-    parts.append(code(name, layout, readout, dtype, header))
+    parts.append(code(name, layout, readout, dtype, header, before))
     if header:
         parts.append("\n#endif\n")
     return "".join(parts)
@@ -72,17 +77,22 @@ def _tables_of_readout(layout: Layout, readout: Readout | None) -> list[Table]:
     return [Table.of("thresholds", readout.label_thresholds(layout.sums))]
 
 
-def _includes(name: str, layout: Layout, readout: Readout | None) -> str:
+def _includes(
+    name: str, layout: Layout, readout: Readout | None, before: Preparation | None
+) -> str:
     text = ""
-    if any(table.item_type.endswith("_t") for table in layout.tables):
+    tables = [*layout.tables, *([] if before is None else before.tables)]
+    if any(table.item_type.endswith("_t") for table in tables):
         text += "#include <stdint.h>\n"
     if needs_exp(layout, readout):
         text += f"#ifndef {name.upper()}_NO_MATH_H\n#include <math.h>\n#endif\n"
     return text + ("\n" if text else "")
 
 
-def _sizes(name: str, layout: Layout, readout: Readout | None) -> str:
+def _sizes(name: str, layout: Layout, readout: Readout | None, before: Preparation | None) -> str:
     sizes = {"N_FEATURES": layout.model.n_features, "N_OUTPUTS": layout.model.n_outputs}
+    if before is not None:
+        sizes |= {"N_FEATURES": before.n_features, "N_COLUMNS": layout.model.n_features}
     if readout is not None:
         sizes["N_CLASSES"] = len(readout.classes)
     sizes["N_VECTORS"] = 0 if layout.form == "linear" else layout.n_entries
@@ -90,8 +100,15 @@ def _sizes(name: str, layout: Layout, readout: Readout | None) -> str:
     return "".join(lines) + "\n"
 
 
-def _declarations(name: str, readout: Readout | None, dtype: str, classes: Table | None) -> str:
+def _declarations(
+    name: str,
+    readout: Readout | None,
+    dtype: str,
+    classes: Table | None,
+    before: Preparation | None,
+) -> str:
     lines = prototypes(name, readout, dtype)
+    lines += [] if before is None else before.prototypes(name)
     if classes is not None:
         n_classes = f"{name.upper()}_N_CLASSES"
         lines.append(f"extern const {classes.item_type} {name}_classes[{n_classes}];")
@@ -106,11 +123,13 @@ def _opening(
     dtype: str,
     classes: Table | None,
     loss: ExportLoss | None,
+    before: Preparation | None,
 ) -> str:
     from widemargin import __version__
 
     tables = [*layout.tables, *([] if classes is None else [classes])]
     tables += _tables_of_readout(layout, readout)
+    tables += [] if before is None else before.tables
     n_bytes = sum(table.n_bytes for table in tables)
     lines = [
         f"{name}: a machine that widemargin {__version__} wrote. Export it again rather than edit.",
@@ -119,10 +138,11 @@ def _opening(
         *_precision_lines(layout, dtype),
         *([] if loss is None else _loss_lines(loss)),
         f"Memory: {n_bytes} bytes of constant tables; no allocation, and nothing that changes, so",
-        f"that any number of threads may call. Stack: {_stack_bytes(layout)} bytes of "
+        f"that any number of threads may call. Stack: {_stack_bytes(layout, before)} bytes of "
         f"{'sums and the mapped row' if layout.n_mapped else 'sums and a few numbers'}.",
         "",
         *_call_lines(name, readout, dtype),
+        *([] if before is None else before.comment(name)),
     ]
     if needs_exp(layout, readout):
         lines.append(f"With -D{name.upper()}_NO_MATH_H it brings its own exponential.")
@@ -193,9 +213,10 @@ def _loss_lines(loss: ExportLoss) -> list[str]:
     return lines
 
 
-def _stack_bytes(layout: Layout) -> int:
+def _stack_bytes(layout: Layout, before: Preparation | None) -> int:
     count = layout.model.n_outputs + (layout.n_mapped if layout.n_entries else 0)
-    return count * (4 if layout.sums == "float32" else 8)
+    n_bytes = count * (4 if layout.sums == "float32" else 8)
+    return n_bytes if before is None else n_bytes + before.stack_bytes
 
 
 def _call_lines(name: str, readout: Readout | None, dtype: str) -> list[str]:

@@ -7,6 +7,7 @@ from string import Template
 from textwrap import wrap
 
 from widemargin.export._c._layout import Layout
+from widemargin.export._c._preparation import Preparation
 from widemargin.export._c._sums import sums_text
 from widemargin.export._c._text import c_type, literal
 from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Laplacian, Polynomial, Sigmoid
@@ -195,7 +196,14 @@ def needs_exp(layout: Layout, readout: Readout | None) -> bool:
     return (by_exp and layout.n_entries > 0) or (readout is not None and readout.link is not None)
 
 
-def code(name: str, layout: Layout, readout: Readout | None, dtype: str, header: bool) -> str:
+def code(
+    name: str,
+    layout: Layout,
+    readout: Readout | None,
+    dtype: str,
+    header: bool,
+    before: Preparation | None = None,
+) -> str:
     """Return the functions, without their tables.
 
     Parameters
@@ -209,6 +217,8 @@ def code(name: str, layout: Layout, readout: Readout | None, dtype: str, header:
         Type of rows and scores.
     header : bool
         Whether every function belongs to the file that includes it.
+    before : Preparation or None
+        What is done to a row before the machine gets it.
     """
     same = layout.sums == dtype
     public = "static inline " if header else ""
@@ -232,7 +242,8 @@ def code(name: str, layout: Layout, readout: Readout | None, dtype: str, header:
         parts.append(_TANH)
         words["half"] = literal(0.5, layout.sums)
         words["deepest"] = "9" if layout.sums == "float32" else "15"
-    parts.append(sums_text(layout))
+    sums = sums_text(layout)
+    parts.append(sums if before is None else before.text(sums))
     if not same:
         parts.append(_SCORES_FROM_SUMS)
     if readout is not None:

@@ -151,7 +151,7 @@ def class_table(classes: Array) -> Table:
             f"A class label has {longest} bytes, but C99 strings have {_LONGEST_STRING} at the "
             "most. Train with shorter labels."
         )
-    items = [_quoted(label) for label in encoded]
+    items = [quoted(label) for label in encoded]
     return Table("classes", "char *const", items, sum(map(len, encoded)) + len(encoded))
 
 
@@ -171,7 +171,7 @@ def _integer_table(labels: list[int]) -> Table:
     return Table("classes", "unsigned long long", items, 8 * len(labels))
 
 
-def _quoted(label: bytes) -> str:
+def quoted(label: bytes) -> str:
     """Return a string constant of these bytes.
 
     Octal escapes have three digits, so that no digit of the label joins one; a question mark is

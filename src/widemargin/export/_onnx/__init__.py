@@ -7,10 +7,11 @@ from typing import Any
 
 from widemargin._system.files import replace_file
 from widemargin._system.parameters import check_float_dtype, check_integer
-from widemargin.export._exported import feature_names_of, resolve
+from widemargin.export._exported import feature_names_of, preparation_of, resolve
 from widemargin.export._onnx._columns import Columns, add_columns, column_count
 from widemargin.export._onnx._graph import Graph, import_onnx
 from widemargin.export._onnx._machine import DEFAULT_OPSET, add_machine, as_model
+from widemargin.export._onnx._preparation import add_preparation
 from widemargin.export._onnx._readout import label_table, output_types
 
 __all__ = [
@@ -35,7 +36,7 @@ def to_onnx(
     dtype: str = "float32",
     opset: int = DEFAULT_OPSET,
 ) -> Any:
-    """Return a fitted machine as an ONNX model, and write it to a file.
+    """Return a fitted machine or pipeline as an ONNX model, and write it to a file.
 
     The graph has standard operators only and takes any number of rows. Its input is ``X`` of shape
     (batch, n_features). Its outputs are
@@ -49,10 +50,16 @@ def to_onnx(
     the order of training: where the machine was trained with feature names, the metadata of the
     model has them as ``feature_names``, a JSON list.
 
+    A pipeline with columns of text has an input of shape (batch, 1) for each column that it reads,
+    called as the column: texts as strings, an empty one where it is missing, and numbers. Of one
+    without, ``X`` has the columns as they come in. Where the pipeline would raise an error for an
+    unknown category, scores are NaN.
+
     Parameters
     ----------
-    estimator_or_model : estimator, CompiledPredictor or Model
-        An estimator must be fitted. Kernels that are Python functions cannot be exported.
+    estimator_or_model : estimator, Pipeline, CompiledPredictor or Model
+        An estimator must be fitted; of a pipeline, see :func:`widemargin.compile`. Kernels that are
+        Python functions cannot be exported.
     path : path-like, default=None
         File to write. It is replaced as a whole, or left as it was if anything fails.
     dtype : {"float32", "float64"}, default="float32"
@@ -78,16 +85,18 @@ def to_onnx(
     onnx = import_onnx()
     precision = check_float_dtype(dtype)
     check_integer("opset", opset, least=LEAST_OPSET, most=onnx.defs.onnx_opset_version())
-    model, readout = resolve(estimator_or_model)
+    preparation = preparation_of(estimator_or_model)
+    model, readout = resolve(preparation or estimator_or_model)
     graph = Graph(opset=opset)
-    add_machine(graph, "X", model, readout, precision)
+    rows = "X" if preparation is None else add_preparation(graph, preparation, precision)
+    add_machine(graph, rows, model, readout, precision)
     proto = as_model(
         graph,
         model,
         readout,
         precision,
         type(estimator_or_model).__name__,
-        feature_names_of(estimator_or_model),
+        feature_names_of(preparation or estimator_or_model),
     )
     onnx.checker.check_model(proto, full_check=True)
     if path is not None:

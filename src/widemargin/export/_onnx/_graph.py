@@ -49,6 +49,8 @@ class Graph:
         Arrays by name.
     outputs : dict
         Names of values, by what they are: "label", "scores", "probabilities".
+    inputs : dict
+        What comes in, by name: its type, and its width.
     """
 
     opset: int
@@ -56,6 +58,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, tuple[np.dtype[Any], int]] = field(default_factory=dict)
 
     def constant(self, name: str, values: Any, dtype: Any = None) -> str:
         """Add an array and return its name."""
@@ -81,16 +84,20 @@ class Graph:
 
     def sum_of_squares(self, rows: str) -> str:
         """Return the squared norm of each row, as a column."""
+        return self.over_columns("ReduceSumSquare", rows)
+
+    def over_columns(self, operator: str, rows: str) -> str:
+        """Return a reduction of each row, as a column."""
         if self.opset <= _ATTRIBUTE_AXES:
-            return self.add("ReduceSumSquare", rows, axes=[1], keepdims=1)
-        return self.add("ReduceSumSquare", rows, self.axis(1), keepdims=1)
+            return self.add(operator, rows, axes=[1], keepdims=1)
+        return self.add(operator, rows, self.axis(1), keepdims=1)
 
     def axis(self, number: int) -> str:
         """Return the constant that names an axis."""
         return self.constant(f"axis_{number}", [number], np.int64)
 
     def _free(self, name: str) -> str:
-        taken = {node.output for node in self.nodes} | set(self.constants)
+        taken = {node.output for node in self.nodes} | set(self.constants) | set(self.inputs)
         number, proposed = 1, name
         while proposed in taken:
             number += 1

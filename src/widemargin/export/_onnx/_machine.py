@@ -20,6 +20,7 @@ import numpy.typing as npt
 import widemargin
 from widemargin._system.precision import keeps_digits
 from widemargin.export._onnx._graph import Graph, import_onnx
+from widemargin.export._onnx._preparation import CATEGORIES_DOMAIN
 from widemargin.export._onnx._readout import add_readout, output_types
 from widemargin.export._onnx._scores import Precisions, add_scores
 from widemargin.kernels import AdaptiveRBF, Precomputed
@@ -30,6 +31,8 @@ Array: TypeAlias = npt.NDArray[Any]
 
 # Of June 2022: runtimes since onnxruntime 1.12 load it, and nothing later would make it faster.
 DEFAULT_OPSET = 17
+
+_CATEGORIES_OPSET = 3  # of the same time as the opset above
 
 _GOLDEN = 0.6180339887  # its multiples, less whole numbers, come in a well mixed order
 
@@ -66,11 +69,18 @@ def as_model(
     onnx = import_onnx()
     helper = onnx.helper
     opsets = [helper.make_opsetid("", graph.opset)]
-    rows = helper.np_dtype_to_tensor_dtype(dtype)
+    if any(node.attributes.get("domain") == CATEGORIES_DOMAIN for node in graph.nodes):
+        opsets.append(helper.make_opsetid(CATEGORIES_DOMAIN, _CATEGORIES_OPSET))
+    inputs = graph.inputs or {"X": (dtype, model.n_features)}
     body = helper.make_graph(
         as_nodes(helper, graph),
         "widemargin",
-        [helper.make_tensor_value_info("X", rows, ["batch", model.n_features])],
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(element), ["batch", width]
+            )
+            for name, (element, width) in inputs.items()
+        ],
         [
             helper.make_tensor_value_info(
                 name, helper.np_dtype_to_tensor_dtype(element), ["batch", *width]
