@@ -10,7 +10,7 @@ from widemargin.report.comparison import with_frontiers
 
 
 def a_candidate(name="one", mean=0.9, batch=1.0, alone=10.0, **more):
-    more = {"scores": (mean,), "splits": (0,), **more}
+    more = {"scores": (mean,), "splits": (0,), "difference": mean - 1, **more}
     return Candidate(name, "ours", "as it comes", mean=mean, batch_us=batch, alone_us=alone, **more)
 
 

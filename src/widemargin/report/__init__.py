@@ -2,5 +2,6 @@
 
 from widemargin.report.comparing import compare
 from widemargin.report.comparison import Candidate, Comparison
+from widemargin.report.model_card import card
 
-__all__ = ["Candidate", "Comparison", "compare"]
+__all__ = ["Candidate", "Comparison", "card", "compare"]

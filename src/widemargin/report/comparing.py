@@ -14,7 +14,7 @@ from widemargin._system.parameters import check_choice, check_integer, check_rea
 from widemargin._system.threads import thread_count
 from widemargin.report.comparison import Comparison
 from widemargin.report.contenders import Task, contenders
-from widemargin.report.preparation import ordinal_text_places
+from widemargin.report.encoding import ordinal_text_places
 from widemargin.report.recommendation import recommend
 from widemargin.report.rows import checked_rows, checked_target, make_folds
 from widemargin.report.schedule import Runner, Schedule

@@ -198,7 +198,8 @@ def with_frontiers(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
 
 def _beaten(row: Candidate, others: Sequence[Candidate], cost: str) -> bool:
     def figures(one: Candidate) -> tuple[float, float]:
-        return one.mean, -getattr(one, cost)
+        # Differences are of the same splits, means need not be.
+        return one.difference, -getattr(one, cost)
 
     mine = figures(row)
     return any(

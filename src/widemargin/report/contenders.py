@@ -23,17 +23,20 @@ from widemargin.full_kernel.multilabel import KernelMultiLabelClassifier
 from widemargin.linear.multilabel import LinearMultiLabelClassifier
 from widemargin.linear.stochastic import StochasticLinearClassifier
 from widemargin.report.comparison import Kind
-from widemargin.report.preparation import MAX_DENSE
+from widemargin.report.encoding import MAX_DENSE
 from widemargin.sparse_kernel.classifier import SparseKernelClassifier
 from widemargin.sparse_kernel.cv import SparseKernelClassifierCV
 from widemargin.sparse_kernel.multilabel import SparseKernelMultiLabelClassifier
 from widemargin.sparse_kernel.multilabel_cv import SparseKernelMultiLabelClassifierCV
 
 Array: TypeAlias = npt.NDArray[Any]
+Prepared: TypeAlias = Literal["scaled", "for distances", "ordinal", "as it is"]
 Grid: TypeAlias = dict[str, list[Any]]
 
 SIZES = (10, 30, 100)  # vectors, of ours and of Nystroem
 CS = [1, 10, 100]
+ALPHAS = [1e-4, 1e-3, 1e-2, 1e-1]
+LABEL_CS = [0.01, 0.1, 1]
 TUNING_ROWS = 2000
 TUNING_FOLDS = 3
 
@@ -62,8 +65,8 @@ class Contender:
         know a time limit heed the seconds.
     settings : str
         What is said of them in tables.
-    prepared : {"scaled", "ordinal"}
-        What its rows have to be; see :mod:`widemargin.report.preparation`.
+    prepared : {"scaled", "for distances", "ordinal", "as it is"}
+        What its rows have to be; see :mod:`widemargin.report.encoding`.
     grid : callable or None
         ``grid(X)`` gives values of parameters, from which cross-validation on some of the training
         rows chooses.
@@ -78,7 +81,7 @@ class Contender:
     family: str
     build: Callable[[Task, int, float | None], Any]
     settings: str
-    prepared: Literal["scaled", "ordinal"] = "scaled"
+    prepared: Prepared = "scaled"
     grid: Callable[[Array], Grid] | None = None
     module: str | None = None
     anytime: bool = False
@@ -119,7 +122,9 @@ def _ours(label_sets: bool) -> list[Contender]:
         def build(task: Task, _rows: int, seconds: float | None) -> Any:
             return machine(max_seconds=seconds, n_jobs=task.n_threads, random_state=task.seed)
 
-        return Contender(name, "ours", family, build, shown or f"{machine.__name__}()", **more)
+        shown = shown or f"{machine.__name__}()"
+        prepared: Prepared = "for distances" if family == "kernel" else "scaled"
+        return Contender(name, "ours", family, build, shown, prepared, **more)
 
     return [
         *(
@@ -137,7 +142,7 @@ def _ours(label_sets: bool) -> list[Contender]:
             "linear, all labels" if label_sets else "linear, row by row",
             "linear",
             linear,
-            grid=lambda _X: {"C": [0.01, 0.1, 1]} if label_sets else {"alpha": [1e-5, 1e-4, 1e-3]},
+            grid=lambda _X: {"C": LABEL_CS} if label_sets else {"alpha": ALPHAS},
         ),
     ]
 
@@ -163,6 +168,7 @@ def _peers(label_sets: bool) -> list[Contender]:
             "kernel",
             build,
             f"{each}Nystroem(n_components={size}), LinearSVC()",
+            "for distances",
             grid=lambda X: {"nystroem__gamma": _widths(X), weight: [0.1, 1, 10, 100]},
         )
 
@@ -173,6 +179,7 @@ def _peers(label_sets: bool) -> list[Contender]:
             "kernel",
             lambda _task, _rows, _seconds: one_by_one(SVC(cache_size=500)),
             f"{each}SVC()",
+            "for distances",
             grid=lambda X: named({"C": CS, "gamma": _widths(X)}),
         ),
         *(nystroem(size) for size in SIZES),
@@ -230,7 +237,7 @@ def _peers(label_sets: bool) -> list[Contender]:
             "constant",
             lambda _task, _rows, _seconds: one_by_one(DummyClassifier(strategy="most_frequent")),
             "the most frequent answer, whatever the row",
-            prepared="ordinal",
+            prepared="as it is",
         ),
     ]
 

@@ -1,6 +1,6 @@
 """What a fit will take, from what smaller ones took, and who gets how much of the time.
 
-Seconds grow like a power of the rows, by an exponent that the two largest fits so far show. Time
+Seconds grow like a power of the rows, by an exponent that the fits so far show. Time
 is shared as water fills vessels: who needs less than an equal share gets what it needs, and the
 others share what that leaves.
 """
@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_EXPONENTS = 0.3, 2.6  # beyond these, what was measured is start-up time or noise
-_UNKNOWN_EXPONENT = 1.5  # of a single measurement
+_EXPONENTS = 0.5, 2.3  # beyond these, what was measured is start-up time or noise
+_UNKNOWN_EXPONENT = 1.0  # of a single measurement, which is of few rows and mostly of start-up
+_UNKNOWN_SECONDS = 1.0  # a trial of so few rows that nobody tries fewer before
 
 
 @dataclass
@@ -27,17 +28,16 @@ class PowerLaw:
 
     @property
     def exponent(self) -> float:
-        """By which power of the rows it grows, at the largest that were measured."""
-        if len(self.points) < 2:
+        """By which power of the rows it grows, from the largest measurement and one of half."""
+        many = max(self.points)
+        few = max((n_rows for n_rows in self.points if n_rows <= many / 2), default=0)
+        if few == 0:
             return _UNKNOWN_EXPONENT
-        (few, before), (many, after) = sorted(self.points.items())[-2:]
-        found = math.log(after / before) / math.log(many / few)
+        found = math.log(self.points[many] / self.points[few]) / math.log(many / few)
         return min(max(found, _EXPONENTS[0]), _EXPONENTS[1])
 
     def at(self, n_rows: int) -> float:
-        """Return the cost for so many rows; nothing, where nothing was measured."""
-        if not self.points:
-            return 0.0
+        """Return the cost for so many rows, once there is a measurement."""
         nearest = max(self.points)
         return float(self.points[nearest] * (n_rows / nearest) ** self.exponent)
 
@@ -48,6 +48,7 @@ class Costs:
 
     fit: PowerLaw = field(default_factory=PowerLaw)
     row: PowerLaw = field(default_factory=PowerLaw)  # seconds a predicted row
+    fixed: float = 0.0  # seconds that do not grow with the rows
 
     @property
     def known(self) -> bool:
@@ -55,13 +56,15 @@ class Costs:
         return bool(self.fit.points)
 
     def add(self, n_rows: int, n_test: int, seconds: float, row_seconds: float) -> None:
-        """Take note of a trial, which took so many seconds in all."""
+        """Take note of a trial, which took so many seconds, without the fixed ones."""
         self.fit.add(n_rows, seconds - n_test * row_seconds)
         self.row.add(n_rows, row_seconds)
 
     def seconds(self, n_rows: int, n_test: int) -> float:
         """Return how long a trial will take."""
-        return self.fit.at(n_rows) + n_test * self.row.at(n_rows)
+        if not self.known:
+            return _UNKNOWN_SECONDS
+        return self.fit.at(n_rows) + n_test * self.row.at(n_rows) + self.fixed
 
     def rows_within(self, seconds: float, n_rows: int, n_test: int) -> int:
         """Return how many of the rows can be learned from in this time."""

@@ -93,7 +93,7 @@ def _warnings(found: Comparison, able: Sequence[Candidate], best: Candidate) -> 
 
 def _named(row: Candidate) -> str:
     if row.name == "vectors by search" and row.n_basis is not None:
-        return f"{row.n_basis} vectors, found by search,"
+        return f"{row.n_basis} vectors by search"
     return row.name
 
 

@@ -12,6 +12,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
+from widemargin.report.encoding import text_columns
+
 Array: TypeAlias = npt.NDArray[Any]
 
 FEWEST_ROWS = 20
@@ -79,7 +81,9 @@ def checked_rows(X: Any) -> Any:
                     f"Column {name!r} has dates, which no machine here learns from: make numbers "
                     "of it (days since a date, weekday, month), or leave it out."
                 )
-        return X
+        if text_columns(X):
+            return X
+    # Of numbers alone all make predictions sooner than of a table.
     return check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
 
 

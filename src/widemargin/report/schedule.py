@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from widemargin.report.contenders import Contender
 from widemargin.report.costs import Costs, fair_share
@@ -18,15 +19,23 @@ from widemargin.report.trials import Trial
 from widemargin.report.worker import FailedError, Order, TooSlowError, Worker
 
 _KEPT = 0.97  # of the time; the rest is for what no trial is: start, kills, words
-_PILOT_ROWS = (500, 2000, 8000, 32_000)
+_PILOT_ROWS = (500, 2000, 8000, 32_000)  # up to a fourth of the rows
 _PILOT_TEST_ROWS = 1000
-_PILOT_SHARE = 0.007  # of the time, that a larger pilot may take
+_PILOT_SHARE = 0.01  # of the time, that a larger pilot may take
 _PILOT_PATIENCE = 4.0  # seconds beyond that
 _TIMING_SECONDS = 0.2  # that predictions are timed in
+_MARGIN = 1.1  # by which trials may take longer than expected without harm to the others
 _PATIENCE = 2.0  # times what was expected
+_MORE = 1.25  # times as many rows are worth another trial
+_UNKNOWN_SHARE = 0.1  # of the time, that a trial may take of which nothing is known
+_ENOUGH_OF_A_ROUND = 0.7  # of the contenders
 _FEWEST_ROWS = 500  # that are worth showing
 _WANTED_SPLITS = 3
-_LEAST_SECONDS = 3.0  # that a contender without end of its own can do something in
+# Of those that do what they can in their time: what is kept for them, the most that they get, both
+# shares of all of the time, and the seconds that are worth anything.
+_ANYTIME = 0.06
+_MOST_OF_ANYTIME = 0.1
+_LEAST_SECONDS = 2.0
 
 Tell = Callable[[float, str], None]
 
@@ -37,7 +46,7 @@ class Runner:
 
     contender: Contender
     note: str = ""
-    costs: Costs = field(default_factory=Costs)
+    costs: Costs = field(default_factory=lambda: Costs(fixed=_TIMING_SECONDS))
     trials: dict[int, Trial] = field(default_factory=dict)
     n_rows: int = 0  # that it learns from
     full_seconds: float = 0.0  # what all rows would take, where it learns from fewer
@@ -99,18 +108,22 @@ class Schedule:
         """Run all that there is time for."""
         for runner in self.running:
             self._pilot(runner)
-        self._first_split()
+        steady = [one for one in self.running if not one.contender.anytime]
+        elastic = [one for one in self.running if one.contender.anytime]
+        self._first_split(steady, elastic)
+        self._again_with_more_rows(elastic)
+        self._first_split(elastic, [])
         for split in range(1, self.n_splits):
             self._further_split(split)
 
     def _pilot(self, runner: Runner) -> None:
         """Find out what few rows cost, and more of them while that takes a moment."""
         allowed = _PILOT_SHARE * self.seconds
-        half, n_test = self.n_train // 2, min(_PILOT_TEST_ROWS, self.n_test)
-        for n_rows in [n for n in _PILOT_ROWS if n <= half] or [half]:
-            if self.left <= 0:
+        n_test = min(_PILOT_TEST_ROWS, self.n_test)
+        for n_rows in _PILOT_ROWS:
+            if n_rows > self.n_train / 4 or self.left <= 0:
                 return
-            if runner.costs.known and runner.costs.seconds(n_rows, n_test) > allowed:
+            if not self._worth_a_pilot(runner, n_rows, n_test):
                 return
             order = Order(runner.contender.name, 0, n_rows, n_test, 5 * allowed, timing=0.0)
             if self._try(runner, order, min(self.left, 5 * allowed + _PILOT_PATIENCE)) is None:
@@ -118,56 +131,90 @@ class Schedule:
                     runner.leave_out(f"left out: {n_rows:,} rows took too long already")
                 return
 
-    def _first_split(self) -> None:
-        rounds = self._rounds()
-        waiting = sorted(self.running, key=self._full_cost)
+    def _worth_a_pilot(self, runner: Runner, n_rows: int, n_test: int) -> bool:
+        """Whether more rows are a matter of a moment; of a single pilot little can be told."""
+        allowed = _PILOT_SHARE * self.seconds
+        n_pilots = len(runner.costs.fit.points)
+        if n_pilots == 0:
+            return True
+        if n_pilots == 1:
+            return self._cost(runner, *runner.costs.fit.points) < allowed
+        return runner.costs.seconds(n_rows, n_test) < allowed
+
+    def _first_split(self, runners: Sequence[Runner], later: Sequence[Runner]) -> None:
+        """Run the first split of some contenders, with time kept for those that come later."""
+        waiting = sorted((one for one in runners if not one.out), key=self._full_cost)
         while waiting:
             runner = waiting.pop(0)
             for _ in range(2):
-                if self._allot(runner, waiting, rounds):
-                    expected = runner.seconds or self._cost(runner, runner.n_rows)
-                    limit = _PATIENCE * (expected + _PILOT_SHARE * self.seconds)
-                    self._try_split(runner, 0, min(self.left, limit))
+                if self._allot(runner, [*waiting, *later]):
+                    self._try_split(runner, 0, min(self.left, self._limit(runner)))
                 if runner.out or runner.trials:
                     break
             else:
                 runner.leave_out("left out: it took far longer than expected")
 
-    def _further_split(self, split: int) -> None:
-        """Run a split if all that the first one had can have it, or three are not there yet."""
-        able = sorted(
-            (one for one in self.running if one.trials), key=lambda one: self._cost(one, one.n_rows)
-        )
-        total = sum(self._cost(runner, runner.n_rows) for runner in able)
-        if total > self.left and split >= _WANTED_SPLITS:
-            return
-        for runner in able:
-            expected = 1.1 * self._cost(runner, runner.n_rows)
-            if expected < self.left:
-                self._try_split(runner, split, self.left)
+    def _again_with_more_rows(self, later: Sequence[Runner]) -> None:
+        """Give back rows to those that were denied them, where others took less than expected."""
+        denied = [one for one in self.running if one.trials and one.n_rows < self.n_train]
+        while denied:
+            runner = min(denied, key=self._full_cost)
+            denied.remove(runner)
+            before, trials = runner.n_rows, runner.trials
+            runner.trials = {}
+            enough = self._allot(runner, [*denied, *later]) and runner.n_rows > _MORE * before
+            if enough:
+                self._try_split(runner, 0, min(self.left, self._limit(runner)))
+            if not runner.trials:
+                runner.n_rows, runner.trials, runner.out, runner.note = before, trials, False, ""
 
-    def _rounds(self) -> int:
-        """Return for how many splits the time is planned.
+    def _limit(self, runner: Runner) -> float:
+        """Return after how many seconds a trial has taken far longer than expected."""
+        expected = runner.seconds or self._cost(runner, runner.n_rows)
+        margin = _PILOT_SHARE if runner.costs.known else _UNKNOWN_SHARE
+        return _PATIENCE * expected + margin * self.seconds
+
+    def _further_split(self, split: int) -> None:
+        """Run a split if there is time for most; those that take least come first."""
+        able = [(self._cost(one, one.n_rows), one) for one in self.running if one.trials]
+        able.sort(key=lambda pair: pair[0])
+        reached = accumulate(_MARGIN * cost for cost, _ in able)
+        n_within = sum(end < self.left for end in reached)
+        if n_within < _ENOUGH_OF_A_ROUND * len(able):
+            return
+        for _, runner in able[:n_within]:
+            self._try_split(runner, split, self.left)
+
+    def _rounds(self, waiting: Sequence[Runner]) -> int:
+        """Return for how many splits the time is planned, as costs are known so far.
 
         Up to three splits rows are given up for them; beyond, no longer.
         """
         few = min(_FEWEST_ROWS, self.n_train)
-        full = sum(self._full_cost(runner) for runner in self.running)
-        least = sum(self._cost(runner, few) for runner in self.running)
-        wanted = max(self.left / full, min(_WANTED_SPLITS, self.left / least)) if full else 1.0
+        full = sum(self._full_cost(runner) for runner in waiting)
+        least = sum(self._cost(runner, few) for runner in waiting)
+        done = self._spent()
+        affordable, possible = ((self.left + done) / (each + done) for each in (full, least))
+        wanted = max(affordable, min(_WANTED_SPLITS, possible))
         return max(1, min(int(wanted), self.n_splits))
 
-    def _allot(self, runner: Runner, waiting: Sequence[Runner], rounds: int) -> bool:
+    def _spent(self) -> float:
+        """Return what a split takes of those that have had the first one."""
+        return sum(self._cost(one, one.n_rows) for one in self.running if one.trials)
+
+    def _allot(self, runner: Runner, others: Sequence[Runner]) -> bool:
         """Say how many rows a contender learns from; none leaves it out."""
-        done = sum(self._cost(one, one.n_rows) for one in self.running if one.trials)
-        for_first = (self.left - (rounds - 1) * done) / rounds
-        needs = [self._full_cost(one) for one in (runner, *waiting)]
+        waiting = (runner, *others)
+        rounds = self._rounds(waiting)
+        for_first = (self.left / _MARGIN - (rounds - 1) * self._spent()) / rounds
+        needs = [self._full_cost(one) for one in waiting]
         share = fair_share(needs, max(for_first, 0.0))
         full = self._full_cost(runner)
         if runner.contender.anytime:
             runner.n_rows = self.n_train
-            runner.seconds = min(share, self.left) - _TIMING_SECONDS
-            enough = runner.seconds >= min(_LEAST_SECONDS, full)
+            spare = for_first - sum(min(need, share) for need in needs[1:])
+            runner.seconds = min(spare, _MOST_OF_ANYTIME * self.seconds)
+            enough = runner.seconds >= _LEAST_SECONDS
         else:
             runner.n_rows = runner.costs.rows_within(share, self.n_train, self.n_test)
             enough = runner.n_rows >= min(_FEWEST_ROWS, self.n_train)
@@ -199,11 +246,13 @@ class Schedule:
             if not runner.trials:
                 runner.leave_out(f"failed: {error}")
             return None
-        took = time.monotonic() - started + _TIMING_SECONDS - 2 * order.timing
+        took = time.monotonic() - started - 2 * order.timing
         runner.costs.add(order.n_rows, order.n_test, took, 1e-6 * trial.batch_us)
         return trial
 
     def _full_cost(self, runner: Runner) -> float:
+        if runner.contender.anytime and not runner.trials:
+            return _ANYTIME * self.seconds
         return self._cost(runner, self.n_train)
 
     def _cost(self, runner: Runner, n_rows: int) -> float:

@@ -55,14 +55,18 @@ def ranked(candidates: Sequence[Candidate], test_share: float) -> tuple[Candidat
     test_share : float
         Test rows of a split for each training row.
     """
-    most = max(len(row.splits) for row in candidates)
-    measured = sorted((row for row in candidates if row.measured), key=lambda row: -row.mean)
-    # Of those with all splits, if there are any: a lucky split makes nobody the best.
-    best = next((row for row in measured if len(row.splits) == most), None)
-    if best is not None:
+    measured = [row for row in candidates if row.measured]
+    able = [row for row in measured if row.family != "constant"] or measured
+    most = max((len(row.splits) for row in able), default=0)
+    if most:
+        # Splits differ in how hard they are: who lacks one is compared on the others, and a lucky
+        # one makes nobody the best of several.
+        usual = max((row for row in able if len(row.splits) == most), key=lambda row: row.mean)
+        rivals = [_against(row, usual, test_share) for row in able if len(row.splits) >= most / 2]
+        best = max(rivals, key=lambda row: row.difference)
         measured = [_against(row, best, test_share) for row in measured]
-    left_out = [row for row in candidates if not row.measured]
-    return with_frontiers([*measured, *left_out])
+        measured.sort(key=lambda row: -row.difference)
+    return with_frontiers([*measured, *(row for row in candidates if not row.measured)])
 
 
 def _against(row: Candidate, best: Candidate, test_share: float) -> Candidate:
@@ -122,7 +126,7 @@ def how_measured(task: Task, n_splits: int, n_train: int, n_test: int) -> tuple[
         f"{n_splits} {folds}, learned from {n_train:,} rows and tested on {n_test:,} others; "
         "settings are chosen on training rows only.",
         "Trees get numbers as they are and texts as numbers; all others get standardised numbers "
-        "and a column for each text.",
+        "(kernels not where all are of one unit, as pixels) and a column for each text.",
         "µs a row: one thread, from the row as it is in the table to its answer; ours compiled, "
         "others by predict of their pipeline. Alone: one call a row.",
         "Model: ours by the file of widemargin.save, others by their pickle.",

@@ -15,13 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, hamming_loss
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from widemargin.model_files import save
-from widemargin.report import preparation
+from widemargin.preparation import compile as compile_pipeline
+from widemargin.report import encoding
 from widemargin.report.contenders import TUNING_FOLDS, TUNING_ROWS, Contender, Task
 from widemargin.report.rows import some_rows, take
 
@@ -78,7 +80,9 @@ def run_trial(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
-        pipeline, chosen = _fit(contender, task, X_train, y_train, seconds)
+        # Whether numbers are missing is a matter of the whole table.
+        transformer = encoding.ENCODERS[contender.prepared](X)
+        pipeline, chosen = _fit(contender, task, transformer, X_train, y_train, seconds)
         fit_seconds = time.perf_counter() - started
     cut_short = any("max_seconds" in str(warning.message) for warning in caught)
     machine = pipeline[-1]
@@ -103,11 +107,10 @@ def run_trial(
 
 
 def _fit(
-    contender: Contender, task: Task, X: Any, y: Array, seconds: float | None
+    contender: Contender, task: Task, transformer: Any, X: Any, y: Array, seconds: float | None
 ) -> tuple[Pipeline, dict[str, Any]]:
     """Return a fitted pipeline, and the parameters that a search has chosen."""
     started = time.perf_counter()
-    transformer = getattr(preparation, contender.prepared)(X)
     prepared = X if transformer == "passthrough" else transformer.fit_transform(X)
     tuning = some_rows(y, TUNING_ROWS, task.seed)
     chosen: dict[str, Any] = {}
@@ -139,11 +142,9 @@ def _predict_in_one_thread(machine: Any) -> None:
 
 def _compiled(pipeline: Pipeline) -> Any:
     """Return the quickest form of one of our pipelines; None where it has a step that we lack."""
-    import widemargin
-
     try:
-        return widemargin.compile(pipeline)
-    except (AttributeError, TypeError, ValueError):
+        return compile_pipeline(pipeline)
+    except TypeError:
         return None
 
 
@@ -161,11 +162,18 @@ def _alone(call: Any, X: Any, seconds: float) -> float:
     """Return the median time of a row that comes by itself, in the form that rows come in."""
     rows = [take(X, np.array([i])) for i in range(min(20, X.shape[0]))]
     predict = call.predict
-    if hasattr(call, "predict_one") and isinstance(X, np.ndarray):
-        rows, predict = [row[0] for row in rows], call.predict_one
+    if hasattr(call, "predict_one"):
+        rows, predict = [_as_one(row) for row in rows], call.predict_one
     turns = cycle(rows)
     predict(rows[0])
     return _timed(lambda: predict(next(turns)), seconds)[0]
+
+
+def _as_one(row: Any) -> Any:
+    """Return a row as ``predict_one`` takes it; of a table, a list of its values."""
+    if encoding.is_frame(row):
+        return row.iloc[0].tolist()
+    return row.toarray()[0] if sp.issparse(row) else row[0]
 
 
 def _model_bytes(pipeline: Pipeline, ours: bool) -> int:

@@ -1,11 +1,12 @@
 """Columns of numbers and texts made what a machine can learn from.
 
-Kernels and linear machines get standardised numbers and a column for each text; trees get numbers
-as they are, and a number for each text.
+Kernels, linear machines and networks get standardised numbers and a column for each text, as by
+``widemargin fit``; trees get numbers as they are, and a number for each text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
-    OneHotEncoder,
     OrdinalEncoder,
     StandardScaler,
 )
+
+from widemargin.datasets.encoding import encoder_for
+from widemargin.datasets.kinds import NUMBER, TEXT
+from widemargin.solvers.units.values import have_one_unit
 
 MAX_TEXTS = 254  # different texts of a column; what is rarer is one text. Histograms hold no more.
 MAX_DENSE = 50_000_000  # numbers of a matrix of zeros that is made dense for trees
@@ -36,20 +40,26 @@ def text_columns(X: Any) -> list[Any]:
 
 
 def scaled(X: Any) -> Any:
-    """Return a transformer for kernels, linear machines and networks."""
+    """Return a transformer for linear machines and networks."""
     if sp.issparse(X):
         return MaxAbsScaler()
-    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    if not is_frame(X):
-        return numbers if np.isnan(X).any() else StandardScaler()
+    if is_frame(X):
+        return encoder_for(_kinds(X), X)
+    if np.isnan(X).any():
+        return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    return StandardScaler()
+
+
+def for_distances(X: Any) -> Any:
+    """Return a transformer for kernels: numbers of one unit, as pixels, keep it."""
+    if sp.issparse(X) or is_frame(X) or np.isnan(X).any() or not have_one_unit(X):
+        return scaled(X)
+    return "passthrough"
+
+
+def _kinds(X: Any) -> dict[Any, str]:
     texts = text_columns(X)
-    one_hot = OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=2,
-        max_categories=MAX_TEXTS,
-        sparse_output=False,
-    )
-    return _by_columns(X, texts, numbers, one_hot)
+    return {name: TEXT if name in texts else NUMBER for name in X.columns}
 
 
 def ordinal(X: Any) -> Any:
@@ -65,7 +75,10 @@ def ordinal(X: Any) -> Any:
         max_categories=MAX_TEXTS,
         dtype=np.float64,
     )
-    return _by_columns(X, text_columns(X), "passthrough", numbered)
+    texts = text_columns(X)
+    numbers = [name for name in X.columns if name not in texts]
+    parts = [("numbers", "passthrough", numbers), ("texts", numbered, texts)]
+    return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0)
 
 
 def ordinal_text_places(X: Any) -> list[int]:
@@ -76,13 +89,13 @@ def ordinal_text_places(X: Any) -> list[int]:
     return list(range(X.shape[1] - n_texts, X.shape[1]))
 
 
-def _by_columns(X: Any, texts: list[Any], for_numbers: Any, for_texts: Any) -> Any:
-    numbers = [name for name in X.columns if name not in texts]
-    parts = [("numbers", for_numbers, numbers), ("texts", for_texts, texts)]
-    return ColumnTransformer(
-        [part for part in parts if part[2]], sparse_threshold=0, verbose_feature_names_out=False
-    )
-
-
 def _dense(X: Any) -> Any:
     return X.toarray()
+
+
+ENCODERS: dict[str, Callable[[Any], Any]] = {
+    "scaled": scaled,
+    "for distances": for_distances,
+    "ordinal": ordinal,
+    "as it is": lambda _X: "passthrough",
+}
