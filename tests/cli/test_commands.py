@@ -94,6 +94,9 @@ def test_predict_of_columns_in_another_order(folder, tmp_path):
     mixed = frame[["colour", "petal width", "petal length", "sepal width", "sepal length"]]
     mixed.assign(more=1).to_csv(tmp_path / "mixed.csv", index=False)
     frame.to_parquet(tmp_path / "iris.parquet")
+    gaps = frame.assign(colour=frame["colour"].where(frame.index % 3 > 0))
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    gaps.to_parquet(tmp_path / "gaps.parquet")
     answers = [
         run("predict", folder / "m", path).stdout
         for path in (folder / "iris.csv", tmp_path / "mixed.csv", tmp_path / "iris.parquet")
@@ -101,6 +104,11 @@ def test_predict_of_columns_in_another_order(folder, tmp_path):
     assert answers[0].count("\n") == 151
     assert answers[1] == answers[0]
     assert answers[2] == answers[0]
+    with_gaps = [
+        run("predict", folder / "m", tmp_path / name, "--scores").stdout
+        for name in ("gaps.csv", "gaps.parquet")
+    ]
+    assert with_gaps[0] == with_gaps[1]
 
 
 def test_predict_with_scores(folder):

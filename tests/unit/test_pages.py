@@ -6,7 +6,8 @@ All code of a page runs in one namespace, in an empty folder. What a writer need
   says and for shorter data: an HTML comment that begins with a line ``<!-- python``.
 * A fence of ``text`` is what the code above it prints. Numbers may be off by a hundredth.
 * A fence of ``c`` compiles, where there is a compiler.
-* A fence without a language shows commands. Those of make must be in the Makefile.
+* A fence without a language shows commands. Those of make must be in the Makefile; those that begin
+  with ``widemargin`` run.
 * ``<!-- needs: onnx, pandas -->`` skips the page where one of these packages is missing.
 * ``<!-- not run: reason -->`` above a fence leaves it out, and is counted in ``NOT_RUN``.
 """
@@ -15,6 +16,7 @@ import contextlib
 import inspect
 import io
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -90,6 +92,20 @@ def run(name, text):
             compare(piece.source, printed, f"{name}:{piece.line}")
         elif piece.language == "c":
             compile_c(piece.source)
+        elif not piece.language:
+            run_commands(piece.source)
+
+
+def run_commands(source):
+    """Run the commands of widemargin that a page shows, in this process."""
+    for line in source.splitlines():
+        if line.startswith("widemargin "):
+            from click.testing import CliRunner
+
+            from widemargin.cli._group import commands
+
+            done = CliRunner().invoke(commands, shlex.split(line, comments=True)[1:])
+            assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
 def compare(shown, printed, place):
@@ -211,6 +227,7 @@ def test_there_is_code_on_the_pages():
         ("```python\nprint(3)\n```\n\n```text\n4\n```\n", AssertionError),
         ("```python\nprint('a')\n```\n\n```text\nb\n```\n", AssertionError),
         ("\n\n```python\nundefined\n```\n", NameError),
+        ("```\nwidemargin info absent.model\n```\n", AssertionError),
     ],
 )
 def test_a_page_that_is_wrong_fails(text, error):

@@ -60,7 +60,7 @@ def _single_rows(X: Any) -> list[Any]:
         return list(X[some].toarray().astype(np.float32))
     rows = X.iloc[some]
     if all(kind.kind == "f" for kind in rows.dtypes):
-        return list(rows.to_numpy(dtype=np.float32))
+        return list(np.ascontiguousarray(rows.to_numpy(dtype=np.float32)))
     return [list(row) for row in rows.itertuples(index=False)]
 
 

@@ -12,7 +12,7 @@ from widemargin.datasets.compression import compression_of, open_bytes
 from widemargin.datasets.heads import read_head
 from widemargin.datasets.kinds import NUMBER, Place
 
-_BLOCK = 1 << 22  # bytes that are parsed together
+_BLOCK = 1 << 21  # bytes that are parsed together
 _MISSING = ["", "?", " ?", "NA", "N/A", "#N/A", "n/a", "nan", "NaN", "NULL", "null", "None"]
 _PLACE = re.compile(r"(?:In CSV column #(\d+): )?(?:CSV parse error: )?Row #(\d+): (.*)", re.DOTALL)
 _NO_NUMBER = re.compile(r"CSV conversion error to \w+: invalid value (.*)", re.DOTALL)
@@ -52,7 +52,7 @@ class CsvFile:
         """
         options = self._options(kinds, others)
         try:
-            with open_bytes(self.path, self._compression) as file:
+            with self._open() as file:
                 return self._csv.read_csv(file, *options(use_threads=True))
         except self._arrow.ArrowInvalid as error:
             raise self._told(error, options) from error
@@ -68,10 +68,16 @@ class CsvFile:
         """
         options = self._options(kinds, (), dictionaries)
         try:
-            with open_bytes(self.path, self._compression) as file:
+            with self._open() as file:
                 yield from self._csv.open_csv(file, *options(use_threads=True))
         except self._arrow.ArrowInvalid as error:
             raise self._told(error, options) from error
+
+    def _open(self) -> Any:
+        """Open the file, by pyarrow itself where there is nothing to decompress."""
+        if self._compression is None:
+            return self._arrow.OSFile(str(self.path))
+        return open_bytes(self.path, self._compression)
 
     def _options(
         self, kinds: Mapping[str, str] | None, others: Sequence[str], dictionaries: bool = False
@@ -103,7 +109,7 @@ class CsvFile:
     def _told(self, error: Exception, options: Any) -> StreamError:
         """Return the error with the line; pyarrow knows that if it reads without threads."""
         try:
-            with open_bytes(self.path, self._compression) as file:
+            with self._open() as file:
                 self._csv.read_csv(file, *options(use_threads=False))
         except self._arrow.ArrowInvalid as again:
             error = again
