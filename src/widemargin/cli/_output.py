@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Number
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -26,6 +28,18 @@ def json_option(command: _F) -> _F:
 def note(message: str) -> None:
     """Tell the user something, which is no result."""
     click.echo(message, err=True)
+
+
+def check_writable(path: str) -> None:
+    """Require that a file can be written, before the work that is to be written is done."""
+    target = Path(path)
+    folder = target.resolve().parent
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Name a file in it.")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise PermissionError(f"{path} cannot be written: that is not permitted.")
 
 
 def show(values: dict[str, Any], as_json: bool, text: Callable[[], None] | None = None) -> None:

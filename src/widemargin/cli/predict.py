@@ -13,7 +13,7 @@ import click
 from widemargin.cli._data import DataOptions, data_options, local_file
 from widemargin.cli._machines import load_model
 from widemargin.cli._models import facts_of
-from widemargin.cli._output import json_option, note, progress, show
+from widemargin.cli._output import check_writable, json_option, note, progress, show
 
 _KINDS = {"scores": "decision_function", "probabilities": "predict_proba"}
 
@@ -52,6 +52,8 @@ def command(
     from widemargin.datasets.encoding import kinds_of
     from widemargin.datasets.formats import format_of
 
+    if output is not None:
+        check_writable(output)
     machine = load_model(model)
     kind = _KINDS.get(beside or "", "predict")
     if kind != "predict" and not hasattr(machine, kind):

@@ -120,3 +120,12 @@ def _as_fitted(column: Any, kind: str) -> Any:
     if kind == NUMBER:
         return column
     return column.cast(needed("pyarrow", "Reading Parquet", "cli").string()).fill_null("")
+
+
+def first_rows(path: Path, format: str) -> Any:
+    """Return some rows of a CSV or Parquet file as a record batch, of the types that they have."""
+    if format == "csv":
+        return next(CsvFile(path).batches(None))
+    parquet = needed("pyarrow.parquet", "Reading Parquet", "cli")
+    with parquet.ParquetFile(path) as file:
+        return next(file.iter_batches(_ROWS))

@@ -57,12 +57,13 @@ class CsvFile:
         except self._arrow.ArrowInvalid as error:
             raise self._told(error, options) from error
 
-    def batches(self, kinds: Mapping[str, str], dictionaries: bool = False) -> Iterator[Any]:
+    def batches(self, kinds: Mapping[str, str] | None, dictionaries: bool = False) -> Iterator[Any]:
         """Yield record batches of some columns, in the order of the file.
 
         Parameters
         ----------
-        kinds : mapping
+        kinds : mapping or None
+            Columns that are read, with what they are; None reads all, and finds out.
         dictionaries : bool, default=False
             Whether texts come as numbers of the distinct ones.
         """
