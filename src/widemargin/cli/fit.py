@@ -83,7 +83,7 @@ def command(
     seconds = time.perf_counter() - started
     save_model(model, target, facts)
     note(f"Written: {target}")
-    known = {name: value for name, value in facts.items() if value is not None}
+    known = {name: value for name, value in facts.items() if value not in (None, [])}
     show({"model": target, **describe(model, target), **known, "seconds": seconds}, as_json)
 
 
