@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +27,17 @@ def json_option(command: _F) -> _F:
 def note(message: str) -> None:
     """Tell the user something, which is no result."""
     click.echo(message, err=True)
+
+
+def check_place(output: str) -> None:
+    """Refuse a place that cannot be written to, before minutes have passed."""
+    folder = os.path.dirname(os.path.abspath(output))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{output}: there is no folder {folder}. Make it first.")
+    if os.path.isdir(output):
+        raise IsADirectoryError(f"{output} is a folder: name a file.")
+    if not os.access(output if os.path.exists(output) else folder, os.W_OK):
+        raise PermissionError(f"{output} cannot be written: choose another place.")
 
 
 def show(values: dict[str, Any], as_json: bool, text: Callable[[], None] | None = None) -> None:

@@ -142,7 +142,7 @@ def _range(values: Array) -> Json:
 def _examples(
     X: Any, truths: list[str], wrong: npt.NDArray[np.bool_], n_features: int
 ) -> list[Json]:
-    """Return rows of as many classes as there is room for, and a few that the machine gets wrong."""
+    """Return rows of as many classes as there is room for, and some that the machine errs on."""
     count = _EXAMPLES if n_features <= 5000 else 4
     seen: set[str] = set()
     chosen = np.flatnonzero(wrong)[: count // 4].tolist()

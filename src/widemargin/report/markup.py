@@ -75,7 +75,7 @@ def _is_cell(cell: Any) -> bool:
 
 def _side(cell: Any) -> str | None:
     text = str(cell)
-    return "number" if text[:1].isdigit() or text[:2].strip("-−<")[:1].isdigit() else None
+    return "number" if text.lstrip("-")[:1].isdigit() else None
 
 
 def script_json(value: Any) -> Html:

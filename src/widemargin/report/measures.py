@@ -179,7 +179,7 @@ def _speeds(machine: Any, X: Any) -> tuple[Array, float]:
     predictor.predict(X)
     batch = 1e6 * (time.perf_counter() - started) / X.shape[0]
     rows = list(_single_rows(take(X, np.arange(min(_TIMED_ROWS, X.shape[0])))))
-    times = []
+    times: list[float] = []
     ask = predictor.predict_one
     ask(rows[0])
     finish = time.perf_counter() + _TIMED_SECONDS

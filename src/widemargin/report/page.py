@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -338,11 +337,6 @@ def _settings_part(machine: Any, comparison: Comparison | None, source: Source) 
         commands,
         tag("div", settings, around, class_="pair"),
     )
-
-
-def command_line(words: Sequence[str]) -> str:
-    """Return a command as one types it."""
-    return shlex.join(str(word) for word in words)
 
 
 def _filled(
