@@ -110,6 +110,12 @@ def report_page(
     source = source or Source()
     if not hasattr(X, "iloc") and not sp.issparse(X):
         X = np.asarray(X)
+    if image_shape is not None and image_shape[0] * image_shape[1] != X.shape[1]:
+        height, width = image_shape
+        raise ValueError(
+            f"Images of {height} x {width} have {height * width} pixels, and rows have "
+            f"{X.shape[1]} values."
+        )
     last = machine[-1] if isinstance(machine, Pipeline) else machine
     names = [str(name) for name in (label_names if label_names is not None else last.classes_)]
     if metric is None and comparison is not None:
@@ -191,8 +197,9 @@ def _summary(machine: Any, measures: Measures, vectors: Vectors | None, source: 
         ),
         (f"{short_number(half)} µs", "for one row; half of the calls take less"),
         (f"{short_number(measures.batch_us)} µs", "a row of many at once"),
-        (figures.n_bytes(measures.n_bytes), "model file"),
     ]
+    if measures.n_bytes is not None:
+        tiles.append((figures.n_bytes(measures.n_bytes), "model file"))
     return together(
         [
             tag(
