@@ -59,11 +59,7 @@ def frontier_figure(comparison: Comparison, *, alone: bool) -> Html:
         )
     for row in sorted(shown, key=lambda row: (not _on_frontier(row, alone), row.kind != "ours")):
         plot.label(_cost(row, alone), row.mean, row.name, class_=row.kind)
-    caption = (
-        f"Up and to the left is better. Each point is a machine, {how}; the line joins those that "
-        "no other is both as good and as fast as."
-    )
-    return figure(plot.svg(), caption)
+    return figure(plot.svg(), f"{how.capitalize()}.")
 
 
 def _cost(row: Candidate, alone: bool) -> float:

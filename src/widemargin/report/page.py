@@ -253,6 +253,11 @@ def _comparison_part(comparison: Comparison | None) -> Html | None:
         tag("span", "others", class_="key peer"),
         class_="legend",
     )
+    reading = tag(
+        "p",
+        "Up and to the left is better; a line joins those that no other is as good and as fast as.",
+        class_="quiet",
+    )
     notes = tag("ul", *(tag("li", each) for each in comparison.notes), class_="quiet")
     details = tag(
         "details",
@@ -260,7 +265,7 @@ def _comparison_part(comparison: Comparison | None) -> Html | None:
         figures.comparison_table(comparison),
         notes,
     )
-    return _section("frontier", "Beside other machines", advice, legend, plots, details)
+    return _section("frontier", "Beside other machines", advice, legend, reading, plots, details)
 
 
 def _sizes_part(

@@ -24,8 +24,9 @@ from widemargin.report.svg import percent, short_number
 Array: TypeAlias = npt.NDArray[Any]
 
 _MOST_SHOWN = 60
-_MOST_TOLD = 24
+_MOST_TOLD = 12
 _FEATURES_TOLD = 5
+_NOTHING = 1e-9  # of the spread of a feature: what is left of zero after scaling to and fro
 _CONTRAST = (1.0, 99.0)  # percentiles of the numbers that are white and black
 
 
@@ -144,6 +145,7 @@ def features_table(vectors: Vectors) -> Html:
     for number in vectors.order[:_MOST_TOLD]:
         row = vectors.rows[[number]]
         values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+        values[np.abs(values) < _NOTHING * vectors.spread] = 0.0
         far = (values - vectors.typical) / spread
         places = np.argsort(-np.abs(far), kind="stable")[:_FEATURES_TOLD]
         chips = [
