@@ -89,7 +89,7 @@ def test_who_takes_too_long_learns_from_fewer_rows(monkeypatch):
     found, took = run([*many, a_contender("slow", lambda n: 1e-6 * n**2)], monkeypatch)
     assert all(found[f"c{i}"].n_rows == 24_000 for i in range(10))
     assert 2000 < found["slow"].n_rows < 24_000
-    assert found["slow"].full_seconds == pytest.approx(576, rel=0.1)
+    assert found["slow"].costs.seconds(24_000, 6000) == pytest.approx(576, rel=0.1)
     assert len(found["slow"].trials) >= 3
     assert took > 200  # time that there is, is used
 

@@ -59,8 +59,11 @@ def compare(
     n_jobs : int, default=-1
         Threads and processes of fits, -1 for all cores. Predictions are timed in one thread.
     random_state : int, default=0
-    data, target : str, default=""
-        Names that the result carries.
+        Seed of splits and fits.
+    data : str, default=""
+        Name of the rows, which the result carries.
+    target : str, default=""
+        Name of what is learned, likewise.
     tell : callable, default=None
         ``tell(share of the time that is over, what is being done)``.
 
@@ -109,7 +112,7 @@ def compare(
             deadline=started + 60 * minutes,
             tell=tell or (lambda _share, _text: None),
         ).run()
-    rows = ranked([candidate_of(runner, n_train) for runner in runners], n_test / n_train)
+    rows = ranked([candidate_of(runner, n_train, n_test) for runner in runners], n_test / n_train)
     found = Comparison(
         metric,
         rows,

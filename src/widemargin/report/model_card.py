@@ -44,9 +44,12 @@ def card(
     ----------
     model : estimator of widemargin, or Pipeline that ends in one
         A fitted one.
-    X, y : rows and their classes or labels, default=None
+    X : data frame, array-like or CSR matrix, default=None
         Rows that were not learned from; figures are of these. Without them there are none.
+    y : array-like, default=None
+        Their classes or labels.
     name : str, default="A widemargin model"
+        Title of the card.
     license : str, default="unknown"
         As the Hub writes it: "mit", "apache-2.0", "cc-by-4.0", "other" and so on.
     file : path, default="model.widemargin"

@@ -1,7 +1,8 @@
 """What follows from a comparison, in words, also where it is not in our favour.
 
 A machine is *as good* as the best if it loses at most a quarter of a point, or no more than the
-standard error of the paired difference; never more than a whole point.
+standard error of the paired difference; never more than half a point. Among those it says to take
+one of the frontier, or a linear one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from widemargin.report.comparison import Candidate, Comparison
 
 ALWAYS_AS_GOOD = 0.0025
-NEVER_AS_GOOD = 0.01
+NEVER_AS_GOOD = 0.005
+MUCH_WORSE = 0.05  # what nobody gives away for speed
+MOST_TRADES = 3
 
 
 def recommend(found: Comparison) -> tuple[str, ...]:
@@ -46,7 +49,8 @@ def _choice(able: Sequence[Candidate], best: Candidate) -> str:
             f"A linear model is as good: take it. {_capital(_named(quickest))} "
             f"{_loses(quickest, best)}."
         )
-    quickest = min(equals, key=lambda row: row.batch_us)
+    frontier = [row for row in equals if _on_frontier(row)] or [best]
+    quickest = min(frontier, key=lambda row: row.batch_us)
     if quickest is best:
         return f"Take {_named(best)}: nothing faster is as good."
     return f"Take {_named(quickest)}: it {_loses(quickest, best)} and {_speed(quickest, best)}."
@@ -55,11 +59,11 @@ def _choice(able: Sequence[Candidate], best: Candidate) -> str:
 def _trade(able: Sequence[Candidate], best: Candidate) -> list[str]:
     """Say what our machines give away for their speed, or that they do not gain any."""
     ours = [row for row in able if row.kind == "ours" and row is not best]
-    frontier = [row for row in ours if (row.on_frontier or row.on_frontier_alone)]
+    frontier = [row for row in ours if _on_frontier(row)]
+    worth = [row for row in frontier if not as_good(row) and row.difference > -MUCH_WORSE]
     words = [
         f"{_capital(_named(row))} {_lose(row, best)} and {_speed(row, best, many=_many(row))}."
-        for row in frontier
-        if not as_good(row)
+        for row in worth[:MOST_TRADES]
     ]
     if not frontier and best.kind == "peer":
         ahead = max(ours, key=lambda row: row.mean, default=None)
@@ -89,6 +93,10 @@ def _warnings(found: Comparison, able: Sequence[Candidate], best: Candidate) -> 
     if found.n_splits < 3:
         words.append("Differences are of few splits: allow more minutes to be sure of them.")
     return words
+
+
+def _on_frontier(row: Candidate) -> bool:
+    return row.on_frontier or row.on_frontier_alone
 
 
 def _named(row: Candidate) -> str:
@@ -126,9 +134,10 @@ def _speed(row: Candidate, best: Candidate, many: bool = False) -> str:
     batch, alone = best.batch_us / row.batch_us, best.alone_us / row.alone_us
     if max(batch, alone) < 1.15:
         return f"{verb} no faster"
-    if batch >= 1.15:
-        return f"{verb} {_times(batch)} faster"
-    return f"{verb} single rows {_times(alone)} faster"
+    if batch < 1.15:
+        return f"{verb} single rows {_times(alone)} faster"
+    single = f" (single rows {_times(alone)})" if alone > 3 * batch else ""
+    return f"{verb} {_times(batch)} faster{single}"
 
 
 def _times(ratio: float) -> str:

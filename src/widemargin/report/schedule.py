@@ -49,7 +49,6 @@ class Runner:
     costs: Costs = field(default_factory=lambda: Costs(fixed=_TIMING_SECONDS))
     trials: dict[int, Trial] = field(default_factory=dict)
     n_rows: int = 0  # that it learns from
-    full_seconds: float = 0.0  # what all rows would take, where it learns from fewer
     seconds: float | None = None  # that it was given, where it ends by itself
     out: bool = False
 
@@ -183,7 +182,7 @@ class Schedule:
         if n_within < _ENOUGH_OF_A_ROUND * len(able):
             return
         for _, runner in able[:n_within]:
-            self._try_split(runner, split, self.left)
+            self._try_split(runner, split, min(self.left, self._limit(runner)))
 
     def _rounds(self, waiting: Sequence[Runner]) -> int:
         """Return for how many splits the time is planned, as costs are known so far.
@@ -220,8 +219,6 @@ class Schedule:
             enough = runner.n_rows >= min(_FEWEST_ROWS, self.n_train)
         if not enough:
             runner.leave_out(f"left out: about {full:.0f} s a split, which there is no time for")
-        elif runner.n_rows < self.n_train:
-            runner.full_seconds = full
         return enough
 
     def _try_split(self, runner: Runner, split: int, limit: float) -> None:

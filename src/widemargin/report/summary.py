@@ -19,7 +19,7 @@ from widemargin.report.trials import Trial
 _PACKAGES = ("widemargin", "scikit-learn", "numpy", "catboost", "lightgbm", "xgboost")
 
 
-def candidate_of(runner: Runner, n_train: int) -> Candidate:
+def candidate_of(runner: Runner, n_train: int, n_test: int) -> Candidate:
     """Return what is shown of a contender; what compares it with others comes later."""
     contender = runner.contender
     bare = Candidate(contender.name, contender.kind, contender.settings, contender.family)
@@ -42,7 +42,7 @@ def candidate_of(runner: Runner, n_train: int) -> Candidate:
         fit_seconds=fmean(trial.fit_seconds for trial in trials),
         n_basis=round(fmean(vectors)) if vectors else None,
         n_rows=runner.n_rows,
-        note=_note(runner, trials, n_train),
+        note=_note(runner, trials, n_train, n_test),
     )
 
 
@@ -104,12 +104,12 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _note(runner: Runner, trials: Sequence[Trial], n_train: int) -> str:
+def _note(runner: Runner, trials: Sequence[Trial], n_train: int, n_test: int) -> str:
     said = []
     if runner.n_rows < n_train:
         said.append(
             f"learned from {runner.n_rows:,} of {n_train:,} rows: all would take about "
-            f"{runner.full_seconds:.0f} s a split"
+            f"{runner.costs.seconds(n_train, n_test):.0f} s a split"
         )
     if any(trial.cut_short for trial in trials):
         longest = max(trial.fit_seconds for trial in trials)

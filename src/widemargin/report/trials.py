@@ -137,7 +137,8 @@ def _tuned(estimator: Any, grid: dict[str, Any], X: Any, y: Array, task: Task) -
 def _predict_in_one_thread(machine: Any) -> None:
     """Keep forests and boosted trees from starting threads for a single row."""
     names = [name for name in machine.get_params() if name.split("__")[-1] == "n_jobs"]
-    machine.set_params(**dict.fromkeys(names, 1))
+    if names:
+        machine.set_params(**dict.fromkeys(names, 1))
 
 
 def _compiled(pipeline: Pipeline) -> Any:
