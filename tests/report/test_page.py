@@ -227,7 +227,7 @@ def test_command_with_a_model_and_a_comparison(flowers):
     ("words", "code", "told"),
     [
         (("-o", "nowhere/page.html"), 1, "there is no folder"),
-        (("-o", "."), 1, "is a folder: name a file"),
+        (("-o", "."), 1, "is a folder. Name a file"),
         (("--image", "8by8"), 2, "'8by8' is not like 28x28"),
         (("--image", "3x3", "--minutes", 0), 1, "3 x 3"),
         (("--target", "colour"), 1, "no column 'colour'"),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Number
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -29,15 +30,16 @@ def note(message: str) -> None:
     click.echo(message, err=True)
 
 
-def check_place(output: str) -> None:
-    """Refuse a place that cannot be written to, before minutes have passed."""
-    folder = os.path.dirname(os.path.abspath(output))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{output}: there is no folder {folder}. Make it first.")
-    if os.path.isdir(output):
-        raise IsADirectoryError(f"{output} is a folder: name a file.")
-    if not os.access(output if os.path.exists(output) else folder, os.W_OK):
-        raise PermissionError(f"{output} cannot be written: choose another place.")
+def check_writable(path: str) -> None:
+    """Require that a file can be written, before the work that is to be written is done."""
+    target = Path(path)
+    folder = target.resolve().parent
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Name a file in it.")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise PermissionError(f"{path} cannot be written: that is not permitted.")
 
 
 def show(values: dict[str, Any], as_json: bool, text: Callable[[], None] | None = None) -> None:

@@ -22,7 +22,7 @@ from widemargin.cli._machines import (
     with_parameters,
 )
 from widemargin.cli._models import facts_of
-from widemargin.cli._output import check_place, json_option, note, progress, show
+from widemargin.cli._output import check_writable, json_option, note, progress, show
 from widemargin.cli.evaluate import read_known
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def command(
             "--model is fitted: --machine, --max-basis and --param are for fits."
         )
     path = output or f"{'report' if data == '-' else os.path.basename(data)}.html"
-    check_place(path)
+    check_writable(path)
     shape = _image_shape(image)
     known = None if comparison is None else Comparison.load(comparison)
     if model is not None:
