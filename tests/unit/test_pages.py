@@ -51,7 +51,10 @@ MODULES = (
 )
 
 every_page = pytest.mark.parametrize("name", NAMES)
-SLOW = {"docs/tuning.md", "docs/user_guide.md"}  # pages whose code takes as long as that of all others
+SLOW = {
+    "docs/tuning.md",
+    "docs/user_guide.md",
+}  # pages whose code takes as long as that of all others
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ def figure(
     if numbers is not None:
         details = tag("details", tag("summary", "Numbers"), numbers)
     if class_ == "wide":  # on a narrow screen it is moved, not shrunk
-        picture = tag("div", picture, class_="scroll", tabindex=0, role="region", aria_label=caption)
+        picture = tag(
+            "div", picture, class_="scroll", tabindex=0, role="region", aria_label=caption
+        )
     return tag("figure", picture, tag("figcaption", caption), details, class_=class_)
 
 
