@@ -1,14 +1,20 @@
 """WebAssembly modules under a JavaScript engine, against the machines that they were made of."""
 
 import errno
+import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import read_digits
 from contract import fitted, problem
 from javascript import engine
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
 from widemargin import SparseKernelClassifier
 from widemargin.export import to_wasm
@@ -94,7 +100,7 @@ def test_two_classes_with_names(tmp_path, javascript):
     assert javascript("machine.featureNames") == list(X.columns)
     assert javascript(
         "(() => { try { machine.scores([1]) } catch (e) { return e.message } })()"
-    ) == ("A row has 4 numbers, got 1.")
+    ) == ("A row has 4 values, got 1.")
 
 
 def test_labels_that_numbers_of_javascript_do_not_hold(tmp_path, javascript):
@@ -102,6 +108,27 @@ def test_labels_that_numbers_of_javascript_do_not_hold(tmp_path, javascript):
     machine = SparseKernelClassifier(8, C=10, random_state=0).fit(X, y + 2**60)
     load(javascript, to_wasm(machine, tmp_path / "large.wasm"))
     assert javascript("machine.classes") == [str(2**60), str(2**60 + 1), str(2**60 + 2)]
+
+
+def test_a_pipeline_with_texts_and_gaps(tmp_path, javascript):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.randn(90, 4), columns=list("abcd"))
+    frame["colour"] = np.array(["red", "green", "blue"])[rng.randint(3, size=90)]
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["a", "b"]),
+        (Normalizer(), ["c", "d"]),
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]),
+    )
+    pipeline = make_pipeline(columns, SparseKernelClassifier(8, random_state=0))
+    pipeline.fit(frame, (frame["a"] > 0).astype(int) + (frame["colour"] == "red"))
+    frame.loc[::7, "b"] = np.nan
+    frame.loc[::5, "colour"] = "violet"
+    load(javascript, to_wasm(pipeline, tmp_path / "pipeline.wasm"))
+    rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    found = np.array(javascript(f"{json.dumps(rows)}.map((row) => machine.scores(row))"))
+    expected = pipeline.decision_function(frame)
+    assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+    assert javascript("machine.featureNames") == list(frame.columns)
 
 
 def test_quantised(tmp_path, javascript):

@@ -143,7 +143,7 @@ def test_sparse_vectors(javascript):
 def test_python_functions_are_refused():
     kernel = CustomKernel(np.dot)
     model = KernelExpansion(kernel, np.ones((1, 2)), np.ones((1, 3)), np.zeros(3))
-    with pytest.raises(TypeError, match="page cannot compute the kernel .*code of Python"):
+    with pytest.raises(TypeError, match=r"page cannot compute the kernel .*code of Python"):
         machine_tables(bare(model, 3))
 
 

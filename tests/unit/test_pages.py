@@ -230,7 +230,7 @@ def test_there_is_code_on_the_pages():
         ("```python\nprint(3)\n```\n\n```text\n4\n```\n", AssertionError),
         ("```python\nprint('a')\n```\n\n```text\nb\n```\n", AssertionError),
         ("\n\n```python\nundefined\n```\n", NameError),
-        ("```\nwidemargin info absent.model\n```\n", AssertionError),
+        ("```sh\nwidemargin info absent.model\n```\n", AssertionError),
     ],
 )
 def test_a_page_that_is_wrong_fails(text, error):

@@ -9,7 +9,7 @@ import numpy as np
 from widemargin.report.comparison import Candidate, Comparison
 from widemargin.report.markup import Html, rows_table, tag
 from widemargin.report.measures import Measures
-from widemargin.report.svg import Plot, padded, percent, short_number
+from widemargin.report.svg import UNKNOWN, Plot, padded, percent, short_number
 
 _MOST_CLASSES = 20  # of a matrix that is shown whole
 _MOST_CONFUSIONS = 15
@@ -24,6 +24,10 @@ def figure(
     details = None
     if numbers is not None:
         details = tag("details", tag("summary", "Numbers"), numbers)
+    if class_ == "wide":  # on a narrow screen it is moved, not shrunk
+        picture = tag(
+            "div", picture, class_="scroll", tabindex=0, role="region", aria_label=caption
+        )
     return tag("figure", picture, tag("figcaption", caption), details, class_=class_)
 
 
@@ -59,11 +63,7 @@ def frontier_figure(comparison: Comparison, *, alone: bool) -> Html:
         )
     for row in sorted(shown, key=lambda row: (not _on_frontier(row, alone), row.kind != "ours")):
         plot.label(_cost(row, alone), row.mean, row.name, class_=row.kind)
-    caption = (
-        f"Up and to the left is better. Each point is a machine, {how}; the line joins those that "
-        "no other is both as good and as fast as."
-    )
-    return figure(plot.svg(), caption)
+    return figure(plot.svg(), f"{how.capitalize()}.")
 
 
 def _cost(row: Candidate, alone: bool) -> float:
@@ -83,7 +83,7 @@ def comparison_table(comparison: Comparison) -> Html:
         rows.append(
             (
                 tag("span", row.name, class_=row.kind),
-                percent(row.mean) + spread if row.measured else "–",
+                percent(row.mean) + spread if row.measured else UNKNOWN,
                 short_number(row.batch_us),
                 short_number(row.alone_us),
                 n_bytes(row.model_bytes),
@@ -300,7 +300,7 @@ def meter(share: float, text: str | None = None) -> Html:
 def n_bytes(count: float) -> str:
     """Return a size in a unit that suits it."""
     if not math.isfinite(count):
-        return "–"
+        return UNKNOWN
     for unit, size in (("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"

@@ -142,11 +142,11 @@ def _range(values: Array) -> Json:
 def _examples(
     X: Any, truths: list[str], wrong: npt.NDArray[np.bool_], n_features: int
 ) -> list[Json]:
-    """Return rows of as many classes as there is room for, and a few that the machine gets wrong."""
+    """Return rows of as many classes as there is room for, and some that the machine errs on."""
     count = _EXAMPLES if n_features <= 5000 else 4
     seen: set[str] = set()
     chosen = np.flatnonzero(wrong)[: count // 4].tolist()
-    rest = [place for place in range(len(truths)) if place not in chosen]
+    rest = np.flatnonzero(~wrong).tolist()
     new = []
     for place in rest:
         if truths[place] not in seen:
@@ -154,6 +154,7 @@ def _examples(
             new.append(place)
     chosen = [*new[: count - len(chosen)], *chosen]
     chosen += [place for place in rest if place not in chosen][: count - len(chosen)]
+    chosen = chosen or [0]
     rows = take(X, np.array(chosen, dtype=np.intp))
     return [
         {

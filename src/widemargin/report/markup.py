@@ -53,12 +53,17 @@ def _text(child: Any) -> str:
 def rows_table(
     heads: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: str, **attributes: Any
 ) -> Html:
-    """Return a table whose first column names the rows; numbers, as texts too, stand right."""
+    """Return a table whose first column names the rows; columns of numbers stand right."""
+    rows = [tuple(row) for row in rows]
+    sides = [_side(column) for column in zip(*rows, strict=True)] or [None] * len(heads)
+    sides[0] = None
     body = []
-    for first, *rest in rows:
-        cells = [cell if _is_cell(cell) else tag("td", cell, class_=_side(cell)) for cell in rest]
-        body.append(tag("tr", tag("th", first, scope="row"), *cells))
-    head = tag("tr", *(tag("th", each, scope="col") for each in heads))
+    for row in rows:
+        first, *rest = zip(row, sides, strict=True)
+        cells = [each if _is_cell(each) else tag("td", each, class_=side) for each, side in rest]
+        body.append(tag("tr", tag("th", first[0], scope="row"), *cells))
+    named = zip(heads, sides, strict=True)
+    head = tag("tr", *(tag("th", each, scope="col", class_=side) for each, side in named))
     whole = tag(
         "table",
         tag("caption", caption),
@@ -73,9 +78,11 @@ def _is_cell(cell: Any) -> bool:
     return isinstance(cell, Html) and cell.startswith("<td")
 
 
-def _side(cell: Any) -> str | None:
-    text = str(cell)
-    return "number" if text[:1].isdigit() or text[:2].strip("-−<")[:1].isdigit() else None
+def _side(column: Sequence[Any]) -> str | None:
+    """Return the class of cells of a column, all of which begin with a number or say nothing."""
+    texts = [str(cell) for cell in column]
+    numbers = all(text.lstrip("-")[:1].isdigit() or len(text) <= 1 for text in texts)
+    return "number" if numbers else None
 
 
 def script_json(value: Any) -> Html:

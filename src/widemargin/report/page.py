@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,6 +110,12 @@ def report_page(
     source = source or Source()
     if not hasattr(X, "iloc") and not sp.issparse(X):
         X = np.asarray(X)
+    if image_shape is not None and image_shape[0] * image_shape[1] != X.shape[1]:
+        height, width = image_shape
+        raise ValueError(
+            f"Images of {height} x {width} have {height * width} pixels, and rows have "
+            f"{X.shape[1]} values."
+        )
     last = machine[-1] if isinstance(machine, Pipeline) else machine
     names = [str(name) for name in (label_names if label_names is not None else last.classes_)]
     if metric is None and comparison is not None:
@@ -192,8 +197,9 @@ def _summary(machine: Any, measures: Measures, vectors: Vectors | None, source: 
         ),
         (f"{short_number(half)} µs", "for one row; half of the calls take less"),
         (f"{short_number(measures.batch_us)} µs", "a row of many at once"),
-        (figures.n_bytes(measures.n_bytes), "model file"),
     ]
+    if measures.n_bytes is not None:
+        tiles.append((figures.n_bytes(measures.n_bytes), "model file"))
     return together(
         [
             tag(
@@ -247,6 +253,11 @@ def _comparison_part(comparison: Comparison | None) -> Html | None:
         tag("span", "others", class_="key peer"),
         class_="legend",
     )
+    reading = tag(
+        "p",
+        "Up and to the left is better; a line joins those that no other is as good and as fast as.",
+        class_="quiet",
+    )
     notes = tag("ul", *(tag("li", each) for each in comparison.notes), class_="quiet")
     details = tag(
         "details",
@@ -254,7 +265,7 @@ def _comparison_part(comparison: Comparison | None) -> Html | None:
         figures.comparison_table(comparison),
         notes,
     )
-    return _section("frontier", "Beside other machines", advice, legend, plots, details)
+    return _section("frontier", "Beside other machines", advice, legend, reading, plots, details)
 
 
 def _sizes_part(
@@ -338,11 +349,6 @@ def _settings_part(machine: Any, comparison: Comparison | None, source: Source) 
         commands,
         tag("div", settings, around, class_="pair"),
     )
-
-
-def command_line(words: Sequence[str]) -> str:
-    """Return a command as one types it."""
-    return shlex.join(str(word) for word in words)
 
 
 def _filled(

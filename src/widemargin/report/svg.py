@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from widemargin.report.markup import Html, tag
 
+UNKNOWN = "\N{EN DASH}"  # in the place of a number
 _LETTER = 6.6  # width of a letter of labels, on average
 _LINE = 14.0
 _TICKS = 5
@@ -214,7 +215,7 @@ class Plot:
 def short_number(value: float) -> str:
     """Return a number as axes and tables show it."""
     if not math.isfinite(value):
-        return "–"
+        return UNKNOWN
     if value == 0:
         return "0"
     if abs(value) >= 10000:
@@ -225,7 +226,7 @@ def short_number(value: float) -> str:
 def percent(value: float) -> str:
     """Return a share in hundredths, without digits that say nothing."""
     if not math.isfinite(value):
-        return "–"
+        return UNKNOWN
     text = f"{100 * value:.1f}"
     return f"{text.removesuffix('.0')}\u202f%"
 

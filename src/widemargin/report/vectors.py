@@ -17,15 +17,16 @@ from sklearn.pipeline import Pipeline
 from widemargin.displays import BasisDisplay
 from widemargin.kernels import Precomputed
 from widemargin.models import KernelExpansion
-from widemargin.report.markup import Html, rows_table, tag
 from widemargin.report.figures import meter
+from widemargin.report.markup import Html, rows_table, tag
 from widemargin.report.svg import percent, short_number
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _MOST_SHOWN = 60
-_MOST_TOLD = 24
+_MOST_TOLD = 12
 _FEATURES_TOLD = 5
+_NOTHING = 1e-9  # of the spread of a feature: what is left of zero after scaling to and fro
 _CONTRAST = (1.0, 99.0)  # percentiles of the numbers that are white and black
 
 
@@ -86,22 +87,18 @@ def vectors_of(machine: Any, X: Any, class_names: list[str]) -> Vectors | None:
             rows = before.inverse_transform(rows)
         else:
             seen = before.transform(X)
-            names = _names_after(before, X)
+            names = _names_after(before)
     mean, spread = _moments(seen)
-    given = names is not None and len(names) == rows.shape[1]
-    shown = [str(name) for name in names] if given else _numbered(rows.shape[1])
-    return Vectors(rows, shown, mean, spread, display.shares, spoken_for)
+    if names is None or len(names) != rows.shape[1]:
+        names = [f"feature {number}" for number in range(rows.shape[1])]
+    return Vectors(rows, list(map(str, names)), mean, spread, display.shares, spoken_for)
 
 
-def _names_after(before: Any, X: Any) -> Any:
+def _names_after(before: Any) -> Any:
     try:
         return before.get_feature_names_out()
     except (AttributeError, ValueError):  # a step that cannot tell them
         return None
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"feature {number}" for number in range(count)]
 
 
 def _moments(rows: Any) -> tuple[Array, Array]:
@@ -148,6 +145,7 @@ def features_table(vectors: Vectors) -> Html:
     for number in vectors.order[:_MOST_TOLD]:
         row = vectors.rows[[number]]
         values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+        values[np.abs(values) < _NOTHING * vectors.spread] = 0.0
         far = (values - vectors.typical) / spread
         places = np.argsort(-np.abs(far), kind="stable")[:_FEATURES_TOLD]
         chips = [

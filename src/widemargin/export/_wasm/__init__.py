@@ -13,11 +13,18 @@ from typing import Any
 from widemargin._system.files import replace_file
 from widemargin._system.parameters import check_float_dtype
 from widemargin.export._c import ExportLoss, to_c
-from widemargin.export._exported import feature_names_of, plain_labels, resolve
+from widemargin.export._c._preparation import texts_by_source
+from widemargin.export._exported import (
+    feature_names_of,
+    plain_labels,
+    preparation_of,
+    resolve,
+)
 from widemargin.export._wasm._compiler import compiled, find_compiler
 from widemargin.export._wasm._module import with_section
 from widemargin.export._wasm._source import NAME, wrapper_text
 from widemargin.models import Model
+from widemargin.preparation import PreparedMachine
 from widemargin.readouts import Readout
 
 __all__ = ["WasmExport", "to_wasm"]
@@ -64,19 +71,20 @@ def to_wasm(
     ``input()`` and ``output()`` are the places of a row and of an answer in that memory;
     ``scores()``, ``predict()`` and, where there are any, ``probabilities()`` read the one and fill
     the other. ``predict()`` returns the number of the class; of label sets, it fills the output
-    with 0 and 1. The section "widemargin" is a JSON text of sizes, classes and names of features.
+    with 0 and 1. The section "widemargin" is a JSON text of sizes, classes, names of features, and
+    the texts that columns may have: a row has their numbers, -1 for others, NaN for none.
 
     ``export.loader`` is a JavaScript function for all of that::
 
         const machine = await loadMachine(await (await fetch("digits.wasm")).arrayBuffer());
-        machine.predict(row);        // the label, or the labels that are on
+        machine.predict(row);        // the label, or the labels that are on; texts are texts
         machine.scores(row);         // an array of numbers
         machine.probabilities(row);  // likewise, or null
 
     Parameters
     ----------
-    estimator_or_model : estimator, CompiledPredictor or Model
-        An estimator must be fitted.
+    estimator_or_model : estimator, Pipeline, CompiledPredictor or Model
+        An estimator must be fitted; of a pipeline, see :func:`widemargin.compile`.
     path : path
         With the suffix ".wasm".
     dtype : {"float32", "float64"}, default="float32"
@@ -97,7 +105,8 @@ def to_wasm(
         raise ValueError(f"The suffix of a WebAssembly file is '.wasm', got {path.name!r}.")
     dtype = check_float_dtype(dtype).name
     compiler = find_compiler()
-    model, readout = resolve(estimator_or_model)
+    before = preparation_of(estimator_or_model)
+    model, readout = resolve(before or estimator_or_model)
     with tempfile.TemporaryDirectory(prefix="widemargin-") as scratch:
         folder = Path(scratch)
         written = to_c(
@@ -111,22 +120,23 @@ def to_wasm(
         )
         (folder / "module.c").write_text(wrapper_text(readout, dtype), encoding="ascii")
         module = compiled(compiler, folder, "module.c")
-    about = _described(model, readout, dtype, feature_names_of(estimator_or_model))
+    about = _described(model, readout, dtype, before)
+    about["feature_names"] = feature_names_of(before or estimator_or_model)
     data = with_section(module, _SECTION, json.dumps(about, ensure_ascii=False).encode())
     replace_file(path, [data])
     return WasmExport(path, len(data), written.loss)
 
 
 def _described(
-    model: Model, readout: Readout | None, dtype: str, feature_names: list[str] | None
+    model: Model, readout: Readout | None, dtype: str, before: PreparedMachine | None
 ) -> dict[str, Any]:
     """Return what the loader has to know, in values that JSON has."""
     return {
         "version": 1,
         "dtype": dtype,
-        "n_features": model.n_features,
+        "n_features": model.n_features if before is None else before.n_features,
         "n_outputs": model.n_outputs,
         "tells_labels": readout is not None and readout.tells_labels,
         "classes": None if readout is None else plain_labels(readout.classes),
-        "feature_names": feature_names,
+        "texts": {} if before is None else texts_by_source(before),
     }
