@@ -111,6 +111,7 @@ def _one_line(error: Exception) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
+  widemargin compare flowers.csv --target species
   widemargin fit flowers.csv --target species --max-basis 20 -o flowers.model
   widemargin predict flowers.model new.csv -o answers.csv
   widemargin evaluate flowers.model test.csv --target species
