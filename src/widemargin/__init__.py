@@ -53,7 +53,7 @@ __all__ = [
 # that ``export`` registers take a while to load.
 _SUBMODULES = (
     *("datasets", "displays", "export", "kernels", "losses", "models", "preparation", "priors"),
-    *("readouts", "river", "solvers", "two_label", "zero_shot"),
+    *("readouts", "report", "river", "solvers", "two_label", "zero_shot"),
 )
 # Functions of modules that are imported when they are asked for.
 _FUNCTIONS = {"compile": "preparation", "stream": "datasets"}

@@ -12,6 +12,7 @@ import pytest
 import widemargin
 import widemargin.datasets
 import widemargin.export
+import widemargin.report
 import widemargin.river
 import widemargin.zero_shot
 
@@ -19,6 +20,7 @@ MODULES = (
     widemargin,
     widemargin.datasets,
     widemargin.export,
+    widemargin.report,
     widemargin.river,
     widemargin.zero_shot,
 )
@@ -29,8 +31,9 @@ PUBLIC = {
     if callable(getattr(module, name))
     and name not in ("ModelFileError", "StreamError", "register_skl2onnx")
 }
-WRITTEN_BY_USERS = [name for name in PUBLIC if name not in ("CExport", "ExportLoss")]
-SLOW = {"SparseKernelClassifierCV"}  # examples that take seconds
+MADE_BY_US = ("Candidate", "Comparison", "CExport", "ExportLoss", "WasmExport")
+WRITTEN_BY_USERS = [name for name in PUBLIC if name not in MADE_BY_US]
+SLOW = {"SparseKernelClassifierCV", "compare"}  # examples that take seconds
 CLASSES = [name for name, public in PUBLIC.items() if inspect.isclass(public)]
 
 
@@ -83,6 +86,6 @@ def test_every_public_method_is_documented(name):
         for title, method in inspect.getmembers(PUBLIC[name], callable)
         if not title.startswith("_") and getattr(method, "__module__", "").startswith("widemargin")
     ]
-    assert own or name in ("CExport", "ExportLoss")
+    assert own or name in MADE_BY_US
     for title, method in own:
         assert inspect.getdoc(method), title

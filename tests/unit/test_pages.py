@@ -6,15 +6,18 @@ All code of a page runs in one namespace, in an empty folder. What a writer need
   says and for shorter data: an HTML comment that begins with a line ``<!-- python``.
 * A fence of ``text`` is what the code above it prints. Numbers may be off by a hundredth.
 * A fence of ``c`` compiles, where there is a compiler.
+* A fence of ``sh`` has commands of ``widemargin``, a line each, which run.
 * A fence without a language shows commands. Those of make must be in the Makefile.
 * ``<!-- needs: onnx, pandas -->`` skips the page where one of these packages is missing.
 * ``<!-- not run: reason -->`` above a fence leaves it out, and is counted in ``NOT_RUN``.
 """
 
 import contextlib
+import importlib
 import inspect
 import io
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,28 +28,30 @@ from pathlib import Path
 import pytest
 
 import widemargin
+from widemargin._registry import ESTIMATORS
 
 TOP = Path(__file__).parents[2]
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/*.md")])
-NOT_RUN = {"docs/model_files.md": 2}  # page: number of fences
+NOT_RUN = {"docs/model_files.md": 2, "docs/user_guide.md": 1}  # page: number of fences
 NAMES = [page.relative_to(TOP).as_posix() for page in PAGES]
 
 FENCE = re.compile(
     r"^(?:<!-- not run: (?P<reason>.+?) -->\n+)?"
-    r"(?:```(?P<language>\S*)\n(?P<shown>.*?)^```$|<!-- python\n(?P<hidden>.*?)^-->$)",
+    r"(?:```(?P<language>\S*)[^\n`]*\n(?P<shown>.*?)^```$|<!-- python\n(?P<hidden>.*?)^-->$)",
     flags=re.MULTILINE | re.DOTALL,
 )
-LANGUAGES = {"python", "text", "c", ""}
+LANGUAGES = {"python", "text", "c", "sh", "javascript", ""}
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 MODULES = (
     *(widemargin, widemargin.datasets, widemargin.displays, widemargin.export, widemargin.river),
+    widemargin.report,
     widemargin.two_label,
     widemargin.zero_shot,
 )
 
 every_page = pytest.mark.parametrize("name", NAMES)
-SLOW = {"docs/user_guide.md"}  # pages whose code takes as long as that of all others
+SLOW = {"docs/tuning.md", "docs/user_guide.md"}  # whose code takes as long as that of all others
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,8 @@ def run(name, text):
             compare(piece.source, printed, f"{name}:{piece.line}")
         elif piece.language == "c":
             compile_c(piece.source)
+        elif piece.language == "sh":
+            run_commands(piece.source, f"{name}:{piece.line}")
 
 
 def compare(shown, printed, place):
@@ -97,6 +104,18 @@ def compare(shown, printed, place):
     assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", printed).split(), place
     for on_page, found in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True):
         assert float(on_page) == pytest.approx(float(found), rel=0.01), (place, printed)
+
+
+def run_commands(source, place):
+    from click.testing import CliRunner
+
+    from widemargin.cli._group import commands
+
+    for line in source.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "widemargin", place
+        done = CliRunner().invoke(commands, arguments)
+        assert done.exit_code == 0, (place, line, done.output)
 
 
 def compile_c(source):
@@ -199,7 +218,7 @@ def parameters_of(member):
 
 def test_there_is_code_on_the_pages():
     counts = {name: sum(p.language == "python" for p in pieces(text_of(name))) for name in NAMES}
-    for name in ("README.md", "docs/index.md", "docs/user_guide.md", "docs/prediction.md"):
+    for name in ("README.md", "docs/index.md", "docs/user_guide.md", "docs/deployment.md"):
         assert counts[name] > 0, name
     assert set(NOT_RUN) <= set(NAMES)
 
@@ -211,6 +230,7 @@ def test_there_is_code_on_the_pages():
         ("```python\nprint(3)\n```\n\n```text\n4\n```\n", AssertionError),
         ("```python\nprint('a')\n```\n\n```text\nb\n```\n", AssertionError),
         ("\n\n```python\nundefined\n```\n", NameError),
+        ("```sh\nwidemargin info absent.model\n```\n", AssertionError),
     ],
 )
 def test_a_page_that_is_wrong_fails(text, error):
@@ -244,3 +264,13 @@ def test_submodules_are_reachable_by_the_name_of_the_package_alone():
 def test_a_submodule_that_is_not_there():
     with pytest.raises(AttributeError, match="has no attribute 'exports'"):
         _ = widemargin.exports
+
+
+def test_the_picture_of_estimators_is_drawn_anew_and_has_all_of_them(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOP / "docs"))
+    decisions = importlib.import_module("_decisions")
+    picture = text_of("docs/which_estimator.svg")
+    assert picture == decisions.draw(), "python docs/_decisions.py draws it"
+    assert {name for name in ESTIMATORS if name not in picture} == set()
+    for name in re.findall(r"zero_shot\.(\w+)", picture):
+        assert hasattr(widemargin.zero_shot, name)

@@ -22,7 +22,7 @@ Place: TypeAlias = dict[str, int]
 
 
 class StreamError(ValueError):
-    """A stream that cannot be read: it says which file, where in it, and what is wrong there."""
+    """A file that cannot be read: it says which, where in it, and what is wrong there."""
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,18 @@ def sifted(source: Source, rows: LabelledRows, place: Place, number: int, *, ski
     return Block(kept.with_labels_of(source.classes), place, len(bad))
 
 
-def needed(module: str, purpose: str) -> Any:
-    """Import a package that only some streams need; ImportError says how to get it."""
+#: Packages whose name at pip is not the one that they are imported by.
+_AT_PIP = {"arff": "liac-arff"}
+
+
+def needed(module: str, purpose: str, extra: str = "stream") -> Any:
+    """Import a package that only some files need; ImportError says how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
+        package = _AT_PIP.get(package, package)
         raise ImportError(
-            f"{purpose} needs the package {package}: pip install widemargin[stream], or "
+            f"{purpose} needs the package {package}: pip install widemargin[{extra}], or "
             f"pip install {package}."
         ) from error

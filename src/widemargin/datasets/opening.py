@@ -18,14 +18,13 @@ from widemargin._system.parameters import (
 )
 from widemargin.datasets.blocks import Source
 from widemargin.datasets.folders import FolderSource
+from widemargin.datasets.formats import format_by_name
 from widemargin.datasets.streams import RowStream
 from widemargin.datasets.svmlight import SvmlightParser
 from widemargin.datasets.tables import CsvParser, ParquetSource
 from widemargin.datasets.text import TextSource
 
 FORMATS = ("svmlight", "csv", "parquet", "rows")
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zstd"}
-_TABLES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _SCANNED = 1 << 26  # bytes of text that are looked through for what nobody has said
 
 
@@ -120,7 +119,11 @@ def stream(
     check_choice("on_error", on_error, ("raise", "skip"))
     check_flag("multilabel", multilabel)
     check_flag("zero_based", zero_based)
-    found = _format_of(place) if format == "auto" else format
+    found = (format_by_name(place) or "svmlight") if format == "auto" else format
+    if found not in FORMATS:
+        raise ValueError(
+            f"{place} is {found}, which has to be read whole: widemargin.datasets.read_table does."
+        )
     _refuse_useless(found, target, features, weight, n_features, multilabel, zero_based)
     known = None if classes is None else np.unique(column_or_1d(classes))
     asked: dict[str, Any] = {"classes": known, "dtype": check_float_dtype(dtype)}
@@ -152,15 +155,6 @@ def stream(
         random_state=random_state,
         progress=progress,
     )
-
-
-def _format_of(path: Path) -> str:
-    if path.is_dir():
-        return "rows"
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    return _TABLES.get(suffixes[-1] if suffixes else "", "svmlight")
 
 
 def _refuse_useless(

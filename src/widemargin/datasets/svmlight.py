@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from widemargin.datasets.blocks import Array, LabelledRows
+from widemargin.datasets.heads import is_number
 from widemargin.datasets.text import Parser
 
 
@@ -80,7 +81,7 @@ class SvmlightParser(Parser):
         words = line.partition(b"#")[0].decode("utf-8", "replace").split()
         if words and (":" not in words[0] or not self._multilabel):
             for label in words[0].split(",") if self._multilabel else words[:1]:
-                if not _is_number(label):
+                if not is_number(label):
                     several = not self._multilabel and "," in label
                     more = "; rows with several labels need multilabel=True" if several else ""
                     return f"the label {label!r} is no number{more}"
@@ -90,7 +91,7 @@ class SvmlightParser(Parser):
             index, colon, value = word.partition(":")
             if index == "qid":
                 continue
-            if not colon or not index.isdecimal() or not _is_number(value):
+            if not colon or not index.isdecimal() or not is_number(value):
                 return f"{word!r} is not an index, a colon and a number"
             number = int(index)
             if number == 0 and not self._zero_based:
@@ -102,11 +103,3 @@ class SvmlightParser(Parser):
         if self.n_features is not None and width > self.n_features:
             return f"it has {width} features, and rows have n_features={self.n_features}"
         return str(error).rstrip(".")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -23,11 +23,11 @@ from widemargin.datasets.blocks import (
     needed,
     sifted,
 )
-from widemargin.datasets.compression import open_bytes
+from widemargin.datasets.compression import open_bytes, skip_bytes
+from widemargin.datasets.heads import is_number, listed, read_head, refuse_twice
 from widemargin.datasets.text import Parser, empty
 
 _SPARSE = ("indices", "values")
-_LONGEST_HEAD = 1 << 24  # bytes
 _BUFFER = 1 << 20  # bytes of a column of Parquet that are read at a time
 
 
@@ -58,11 +58,9 @@ class Columns:
         if target is None:
             raise ValueError(
                 f"{path} has columns, and one of them is to be learned: give its name as target=. "
-                f"There are {_listed(names)}."
+                f"There are {listed(names)}."
             )
-        twice = sorted({name for name in names if list(names).count(name) > 1})
-        if twice:
-            raise StreamError(f"{path} has several columns by the name of {twice[0]!r}.")
+        refuse_twice(path, names)
         self.target = self._find("target", target, names)
         self.weight = None if weight is None else self._find("weight", weight, names)
         others = [name for name in names if name not in (self.target, self.weight)]
@@ -81,7 +79,7 @@ class Columns:
         elif wanted in names:
             return str(wanted)
         raise ValueError(
-            f"{what}={wanted!r} is no column of {self.path}, which has {_listed(names)}."
+            f"{what}={wanted!r} is no column of {self.path}, which has {listed(names)}."
         )
 
     @property
@@ -118,11 +116,6 @@ class Columns:
         X = sp.csr_matrix((numbers, columns, ends - ends[0]), shape=shape)
         X.sum_duplicates()
         return X
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return ", ".join(repr(name) for name in names[:12]) + more
 
 
 def _whole(column: Any) -> Any:
@@ -282,23 +275,15 @@ class CsvParser(Parser):
 
     def read_head(self, path: Path, compression: str | None) -> tuple[int, int]:
         """Read the line of names, and of the first rows what kind of labels they have."""
+        head = read_head(path, compression)
+        self._names, self._delimiter = head.names, head.delimiter
         with open_bytes(path, compression) as file:
-            head = file.readline(_LONGEST_HEAD)
+            skip_bytes(file, head.n_bytes)
             some = b"".join(file.readlines(_BUFFER))
-        if not head.strip():
-            raise empty(path)
-        text = head.decode("utf-8-sig", "replace")
-        self._delimiter = max(",;\t|", key=text.count)
-        self._names = [name.strip().strip('"') for name in text.split(self._delimiter)]
-        if all(_is_number(name) for name in self._names):
-            raise StreamError(
-                f"{path} begins with a line of numbers, {text[:60].strip()!r}, where the names of "
-                "the columns are to be. Put a line of names above it."
-            )
         self._columns = Columns(path, self._names, *self._wanted)
         self.n_features = len(self._columns.features)
         self._target_type = self._find_target_type(some)
-        return len(head), 1
+        return head.n_bytes, head.n_lines
 
     def _find_target_type(self, text: bytes) -> Any:
         """Return the type of the labels: that of the classes, or what the first rows look like."""
@@ -354,15 +339,7 @@ class CsvParser(Parser):
         if len(values) != len(self._names) and b'"' not in line:
             return f"it has {len(values)} values, and there are {len(self._names)} columns"
         for name, value in zip(self._names, values, strict=False):
-            if name in self._columns.features and not _is_number(value.strip().strip('"')):
+            if name in self._columns.features and not is_number(value.strip().strip('"')):
                 what = f"is {value!r}, which is no number" if value.strip() else "is missing"
                 return f"column {name!r} {what}"
         return str(error).rstrip(".")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

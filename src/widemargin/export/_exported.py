@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +13,8 @@ from widemargin.kernels import CustomKernel, Kernel, KernelSum
 from widemargin.models import KernelExpansion, LinearMap, Model
 from widemargin.preparation import CompiledPipeline, PreparedMachine, is_pipeline, prepared
 from widemargin.readouts import Readout
+
+_LARGEST_SAFE_INTEGER = 2**53 - 1  # of JavaScript, whose numbers are all of double precision
 
 
 def resolve(estimator_or_model: Any) -> tuple[Model, Readout | None]:
@@ -60,6 +63,18 @@ def feature_names_of(source: Any) -> list[str] | None:
         return None if source.feature_names is None else list(source.feature_names)
     names = getattr(source, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def plain_labels(classes: Any) -> list[Any]:
+    """Return class labels as numbers, where JavaScript holds all of them, or as texts."""
+    labels = classes.tolist()
+    is_held = all(
+        isinstance(label, float) and math.isfinite(label)
+        if not isinstance(label, int)
+        else abs(label) <= _LARGEST_SAFE_INTEGER
+        for label in labels
+    )
+    return labels if is_held else [str(label) for label in labels]
 
 
 def _parts(source: Any) -> tuple[Model, Readout | None]:

@@ -33,7 +33,7 @@ from widemargin.model_files._checks import check_estimator, check_names
 from widemargin.model_files._codec import CSR, DTYPES, OBJECTS, TENSOR_TYPES, Encoder, write_json
 from widemargin.model_files._decoder import Decoder, read_json
 
-__all__ = ["FORMAT", "ModelFileError", "load", "save", "trusted_types"]
+__all__ = ["FORMAT", "ModelFileError", "load", "read_notes", "save", "trusted_types"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
@@ -43,6 +43,7 @@ Entry: TypeAlias = tuple[str, str, list[int]]  # of a tensor: name, type, shape
 #: lack, classes say in their ``_file_changes``.
 FORMAT = 7
 
+_NOTES = "notes"  # of the metadata; files without it are as they were before there were any
 _ALIGNMENT = 64  # bytes; of the first tensor, so that mapped arrays start where a cache line does
 _LONGEST_HEADER = 99_000_000  # bytes; safetensors reads 100 MB
 _LONGEST_REASON = 500  # letters
@@ -63,7 +64,7 @@ class ModelFileError(ValueError):
     """
 
 
-def save(estimator: Any, path: Path) -> None:
+def save(estimator: Any, path: Path, *, notes: dict[str, Any] | None = None) -> None:
     """Write a fitted estimator, or a pipeline that ends in one, to a model file.
 
     The file appears whole or not at all: it is written beside ``path`` under another name, and
@@ -78,6 +79,9 @@ def save(estimator: Any, path: Path) -> None:
         :class:`widemargin.preparation.KeptColumns` that keeps the same columns.
     path : str or path-like
         The file to write; one that is there is replaced.
+    notes : dict, default=None
+        What a reader of the file may want to know, in types that JSON has: where the rows came
+        from, names of labels. :func:`widemargin.model_files.read_notes` gives it back.
 
     Raises
     ------
@@ -113,7 +117,7 @@ def save(estimator: Any, path: Path) -> None:
         (name, TENSOR_TYPES[array.dtype.str], list(array.shape))
         for name, array in zip(layout, arrays, strict=True)
     ]
-    header = _header(document, entries, arrays)
+    header = _header(document, entries, arrays, "" if notes is None else write_json(notes))
     replace_file(path, [header, *map(_bytes_of, arrays)])
 
 
@@ -162,7 +166,8 @@ def load(path: Path, *, mmap: bool = True) -> Any:
         metadata, entries = _read_header(path)
         document = _read_document(metadata)
         arrays = list(_arrays(entries, content))
-        if metadata["checksum"] != _checksum(metadata["widemargin"], entries, arrays):
+        notes = metadata.get(_NOTES, "")
+        if metadata["checksum"] != _checksum(metadata["widemargin"], entries, arrays, notes):
             raise ValueError("damaged: the checksum is that of other content.")
         names = [name for name, _, _ in entries]
         kept = [_as_kept(array, mmap) for array in arrays]
@@ -170,6 +175,32 @@ def load(path: Path, *, mmap: bool = True) -> Any:
     except _SYMPTOMS as error:
         # Cut short: a file must not fill the log with what it calls a parameter.
         raise ModelFileError(f"{path}: {str(error)[:_LONGEST_REASON]}") from error
+
+
+def read_notes(path: Path) -> dict[str, Any]:
+    """Return the notes that a model file was saved with; none if it has none.
+
+    They are texts and figures that whoever wrote the file has chosen, and are trusted with nothing.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    notes : dict
+    """
+    path = os.fsdecode(path)
+    _contents(path)
+    try:
+        metadata, _ = _read_header(path)
+        notes = read_json(metadata[_NOTES]) if _NOTES in metadata else {}
+        if not isinstance(notes, dict):
+            raise ValueError("damaged: the notes have no names.")
+    except _SYMPTOMS as error:
+        raise ModelFileError(f"{path}: {str(error)[:_LONGEST_REASON]}") from error
+    return notes
 
 
 def trusted_types() -> list[str]:
@@ -246,11 +277,11 @@ def _is_pipeline(source: Any) -> bool:
     return (type(source).__module__, type(source).__name__) == ("sklearn.pipeline", "Pipeline")
 
 
-def _header(document: str, entries: list[Entry], arrays: list[Array]) -> bytes:
+def _header(document: str, entries: list[Entry], arrays: list[Array], notes: str = "") -> bytes:
     """Return a safetensors header, with its length before it."""
-    fields: dict[str, Any] = {
-        "__metadata__": {"widemargin": document, "checksum": _checksum(document, entries, arrays)}
-    }
+    checksum = _checksum(document, entries, arrays, notes)
+    metadata = {"widemargin": document, "checksum": checksum}
+    fields: dict[str, Any] = {"__metadata__": metadata | ({_NOTES: notes} if notes else {})}
     start = 0
     for (name, dtype, shape), array in zip(entries, arrays, strict=True):
         end = start + array.nbytes
@@ -270,14 +301,14 @@ def _place(name: str, size: int, order: int = 0) -> tuple[bool, int, str]:
     return (False, order, "") if size else (True, 0, name)
 
 
-def _checksum(document: str, entries: list[Entry], arrays: list[Array]) -> str:
+def _checksum(document: str, entries: list[Entry], arrays: list[Array], notes: str = "") -> str:
     """Return the checksum of all that ``load`` makes use of.
 
     The list of tensors goes first, and with it the length of each, so that no two files with
     different content feed the same bytes.
     """
     digest = hashlib.blake2b(digest_size=32)
-    digest.update(write_json([document, entries]).encode())
+    digest.update(write_json([document, entries, *([notes] if notes else [])]).encode())
     for array in arrays:
         digest.update(_bytes_of(array))
     return f"blake2b-256:{digest.hexdigest()}"

@@ -112,7 +112,7 @@ class Preparation:
         self._prepared = prepared
         self._dtype = dtype
         self._tables: list[Table] = []
-        self._texts = _texts_by_source(prepared)
+        self._texts = texts_by_source(prepared)
         for source, texts in self._texts.items():
             items = [quoted(text.encode()) for text in texts]
             n_bytes = sum(len(text.encode()) + 1 for text in texts)
@@ -325,7 +325,7 @@ def _normalised(operation: Normalise) -> str:
     return "    {\n" + "".join(f"    {line}\n" for line in body.splitlines()) + "    }\n"
 
 
-def _texts_by_source(prepared: PreparedMachine) -> dict[int, list[str]]:
+def texts_by_source(prepared: PreparedMachine) -> dict[int, list[str]]:
     """Return all texts that are known of a column, in the order of its tables."""
     found: dict[int, list[str]] = {}
     for column in prepared.columns:
