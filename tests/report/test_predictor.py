@@ -140,6 +140,20 @@ def test_sparse_vectors(javascript):
     assert_same_scores(answers(javascript, machine, rows.tolist()), machine.decision_function(rows))
 
 
+def test_many_vectors_take_half_the_digits_where_no_score_shows_it(javascript):
+    rng = np.random.RandomState(0)
+    basis, coef = rng.rand(200, 200), rng.randn(200, 3)
+    model = KernelExpansion(RBF(0.05), basis, coef, np.zeros(3))
+    assert machine_tables(bare(model, 3))["model"]["basis"]["dtype"] == "float32"
+    rows = rng.rand(5, 200)
+    assert_same_scores(answers(javascript, bare(model, 3), rows.tolist()), model.scores(rows))
+    # Vectors far from zero have no digits to spare.
+    far = KernelExpansion(RBF(0.05), 1e6 + basis, coef, np.zeros(3))
+    assert machine_tables(bare(far, 3))["model"]["basis"]["dtype"] == "float64"
+    few = KernelExpansion(RBF(0.05), basis[:9], coef[:9], np.zeros(3))
+    assert machine_tables(bare(few, 3))["model"]["basis"]["dtype"] == "float64"
+
+
 def test_python_functions_are_refused():
     kernel = CustomKernel(np.dot)
     model = KernelExpansion(kernel, np.ones((1, 2)), np.ones((1, 3)), np.zeros(3))

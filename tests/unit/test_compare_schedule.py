@@ -154,7 +154,7 @@ def test_a_law_goes_by_the_largest_measurements():
 
 def test_rows_within_a_time_are_as_many_as_fit():
     costs = Costs(fixed=0.2)
-    assert costs.seconds(1000, 10) == 1.0  # nothing is known
+    assert not costs.known
     costs.add(1000, 100, 1.0, 1e-4)
     costs.add(4000, 100, 4.0, 4e-4)
     n_rows = costs.rows_within(6.0, 100_000, 100)
@@ -169,3 +169,12 @@ def test_rows_within_a_time_are_as_many_as_fit():
 )
 def test_who_needs_less_leaves_the_rest_to_others(needs, seconds, share):
     assert fair_share(needs, seconds) == pytest.approx(share)
+
+
+def test_on_a_slow_computer_the_quick_ones_are_measured(monkeypatch):
+    rows = [a_contender(f"c{i}", lambda n, i=i: 2.0 + i) for i in range(17)]
+    found, _ = run(rows, monkeypatch, seconds=60, n_train=1437)
+    measured = [int(name[1:]) for name, one in found.items() if one.trials]
+    assert len(measured) >= 4
+    assert measured == list(range(len(measured)))
+    assert "no time" in found["c16"].note

@@ -101,7 +101,9 @@ def command(
             "figures flatter it."
         )
     else:
-        table = read_data(data, options)
+        # svmlight rows end with the last pixel that is not zero anywhere.
+        n_pixels = None if shape is None else shape[0] * shape[1]
+        table = read_data(data, options, n_features=n_pixels)
         show_columns(table)
         given = {"random_state": seed, **parsed_parameters(params)}
         if max_basis is not None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 _EXPONENTS = 0.5, 2.3  # beyond these, what was measured is start-up time or noise
 _UNKNOWN_EXPONENT = 1.0  # of a single measurement, which is of few rows and mostly of start-up
-_UNKNOWN_SECONDS = 1.0  # a trial of so few rows that nobody tries fewer before
 
 
 @dataclass
@@ -61,9 +60,7 @@ class Costs:
         self.row.add(n_rows, row_seconds)
 
     def seconds(self, n_rows: int, n_test: int) -> float:
-        """Return how long a trial will take."""
-        if not self.known:
-            return _UNKNOWN_SECONDS
+        """Return how long a trial will take, once there was one."""
         return self.fit.at(n_rows) + n_test * self.row.at(n_rows) + self.fixed
 
     def rows_within(self, seconds: float, n_rows: int, n_test: int) -> int:

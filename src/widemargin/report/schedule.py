@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from statistics import median
 
 from widemargin.report.contenders import Contender
 from widemargin.report.costs import Costs, fair_share
@@ -21,6 +22,7 @@ from widemargin.report.worker import FailedError, Order, TooSlowError, Worker
 _KEPT = 0.97  # of the time; the rest is for what no trial is: start, kills, words
 _PILOT_ROWS = (500, 2000, 8000, 32_000)  # up to a fourth of the rows
 _FEWEST_PILOT_ROWS = 50
+_ALL_PILOTS = 0.3  # of the time; who has had none by then is run without
 _PILOT_TEST_ROWS = 1000
 _PILOT_SHARE = 0.01  # of the time, that a larger pilot may take
 _PILOT_PATIENCE = 4.0  # seconds beyond that
@@ -28,6 +30,7 @@ _TIMING_SECONDS = 0.2  # that predictions are timed in
 _MARGIN = 1.1  # by which trials may take longer than expected without harm to the others
 _PATIENCE = 2.0  # times what was expected
 _MORE = 1.25  # times as many rows are worth another trial
+_UNKNOWN_SECONDS = 1.0  # that a trial takes, where nothing is known of any
 _UNKNOWN_SHARE = 0.1  # of the time, that a trial may take of which nothing is known
 _ENOUGH_OF_A_ROUND = 0.7  # of the contenders
 _FEWEST_ROWS = 500  # that are worth showing
@@ -54,10 +57,11 @@ class Runner:
     n_rows: int = 0  # that it learns from
     seconds: float | None = None  # that it was given, where it ends by itself
     out: bool = False
+    failed: bool = False  # by an error, or by taking far too long
 
-    def leave_out(self, note: str) -> None:
-        """Run it no more."""
-        self.out, self.note = True, note
+    def leave_out(self, note: str, failed: bool = False) -> None:
+        """Run it no more, or not now."""
+        self.out, self.note, self.failed = True, note, failed
 
 
 class Schedule:
@@ -109,15 +113,26 @@ class Schedule:
 
     def run(self) -> None:
         """Run all that there is time for."""
-        for runner in self.running:
-            self._pilot(runner)
+        self._pilots()
         steady = [one for one in self.running if not one.contender.anytime]
         elastic = [one for one in self.running if one.contender.anytime]
         self._first_split(steady, elastic)
+        # Where others took less than expected, there may be time for those that were left out.
+        left_out = [one for one in steady if one.out and one.costs.known and not one.failed]
+        for runner in left_out:
+            runner.out, runner.note = False, ""
+        self._first_split(left_out, elastic)
         self._again_with_more_rows(elastic)
         self._first_split(elastic, [])
         for split in range(1, self.n_splits):
             self._further_split(split)
+
+    def _pilots(self) -> None:
+        """Run pilots, of who is likely to be quick first, in a part of the time."""
+        enough = self.left - _ALL_PILOTS * self.seconds
+        for runner in sorted(self.running, key=_likely_speed):
+            if self.left > enough:
+                self._pilot(runner)
 
     def _pilot(self, runner: Runner) -> None:
         """Find out what few rows cost, and more of them while that takes a moment."""
@@ -131,7 +146,8 @@ class Schedule:
             order = Order(runner.contender.name, 0, n_rows, n_test, 5 * allowed, timing=0.0)
             if self._try(runner, order, min(self.left, 5 * allowed + _PILOT_PATIENCE)) is None:
                 if not runner.out:
-                    runner.leave_out(f"left out: {n_rows:,} rows took too long already")
+                    words = f"left out: {n_rows:,} rows took too long already"
+                    runner.leave_out(words, failed=True)
                 return
 
     def _pilot_rows(self) -> list[int]:
@@ -154,17 +170,36 @@ class Schedule:
         """Run the first split of some contenders, with time kept for those that come later."""
         waiting = [one for one in runners if not one.out]
         waiting.sort(
-            key=lambda one: (self._full_cost(one), _QUICK_FIRST.index(one.contender.family))
+            key=lambda one: (not one.costs.known, self._full_cost(one), _likely_speed(one))
         )
         while waiting:
             runner = waiting.pop(0)
+            self._make_room(runner, waiting, later)
             for _ in range(2):
                 if self._allot(runner, [*waiting, *later]):
                     self._try_split(runner, 0, min(self.left, self._limit(runner)))
                 if runner.out or runner.trials:
                     break
             else:
-                runner.leave_out("left out: it took far longer than expected")
+                runner.leave_out("left out: it took far longer than expected", failed=True)
+
+    def _make_room(self, runner: Runner, waiting: list[Runner], later: Sequence[Runner]) -> None:
+        """Leave out who takes most while there is no time for all, even with few rows."""
+        few = min(_FEWEST_ROWS, self.n_train)
+
+        def needs() -> float:
+            others = [one for one in (*waiting, *later) if not one.out]
+            return sum(self._cost(one, few) for one in (runner, *others))
+
+        while waiting and needs() > self.left / _MARGIN:
+            dearest = max(waiting, key=lambda one: self._cost(one, few))
+            waiting.remove(dearest)
+            dearest.leave_out(self._no_time(dearest))
+
+    def _no_time(self, runner: Runner) -> str:
+        return (
+            f"left out: about {self._full_cost(runner):.0f} s a split, which there is no time for"
+        )
 
     def _again_with_more_rows(self, later: Sequence[Runner]) -> None:
         """Give back rows to those that were denied them, where others took less than expected."""
@@ -221,18 +256,22 @@ class Schedule:
         for_first = (self.left / _MARGIN - (rounds - 1) * self._spent()) / rounds
         needs = [self._full_cost(one) for one in waiting]
         share = fair_share(needs, max(for_first, 0.0))
-        full = self._full_cost(runner)
         if runner.contender.anytime:
             runner.n_rows = self.n_train
             spare = for_first - sum(min(need, share) for need in needs[1:])
             runner.seconds = min(spare, _MOST_OF_ANYTIME * self.seconds)
             enough = runner.seconds >= _LEAST_SECONDS
         else:
-            runner.n_rows = runner.costs.rows_within(share, self.n_train, self.n_test)
+            runner.n_rows = self._rows_within(runner, share)
             enough = runner.n_rows >= min(_FEWEST_ROWS, self.n_train)
         if not enough:
-            runner.leave_out(f"left out: about {full:.0f} s a split, which there is no time for")
+            runner.leave_out(self._no_time(runner))
         return enough
+
+    def _rows_within(self, runner: Runner, seconds: float) -> int:
+        if runner.costs.known:
+            return runner.costs.rows_within(seconds, self.n_train, self.n_test)
+        return self.n_train if self._full_cost(runner) <= seconds else 0
 
     def _try_split(self, runner: Runner, split: int, limit: float) -> None:
         seconds = runner.seconds or 0.8 * limit
@@ -256,7 +295,7 @@ class Schedule:
             return None
         except FailedError as error:
             if not runner.trials:
-                runner.leave_out(f"failed: {error}")
+                runner.leave_out(f"failed: {error}", failed=True)
             return None
         took = time.monotonic() - started - 2 * order.timing
         runner.costs.add(order.n_rows, order.n_test, took, 1e-6 * trial.batch_us)
@@ -275,4 +314,12 @@ class Schedule:
         return self._cost(runner, self.n_train)
 
     def _cost(self, runner: Runner, n_rows: int) -> float:
-        return runner.costs.seconds(n_rows, self.n_test)
+        """Return what a trial takes; who has had none is taken for one of the others."""
+        if runner.costs.known:
+            return runner.costs.seconds(n_rows, self.n_test)
+        others = [one.costs.seconds(n_rows, self.n_test) for one in self.runners if one.costs.known]
+        return max(median(others), _UNKNOWN_SECONDS) if others else _UNKNOWN_SECONDS
+
+
+def _likely_speed(runner: Runner) -> int:
+    return _QUICK_FIRST.index(runner.contender.family)

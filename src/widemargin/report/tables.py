@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +42,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Json: TypeAlias = dict[str, Any]
 
 _FORMULAS = (Linear, RBF, Laplacian, ChiSquare, Polynomial, Sigmoid)
+_MANY_BYTES = 300_000  # of vectors, from which on half the digits may do
+_ROUNDING = 1e-6  # of the largest score that half the digits may cost
 _SPARSE_SHARE = 0.5  # of entries that are not zero, below which these alone are written
 
 
@@ -172,11 +175,25 @@ def _model(model: Model) -> Json:
 
 
 def _smallest(model: KernelExpansion) -> tuple[Rows, str]:
-    """Return the vectors, and the least type that holds them to the last bit."""
+    """Return the vectors, and the least type that holds them.
+
+    That is to the last bit; or, where there are many numbers, so that no score shows it.
+    """
     entries = model.basis.data if sp.issparse(model.basis) else model.basis
     with np.errstate(over="ignore"):
-        exact = bool((entries.astype(np.float32) == entries).all())
-    return model.basis, "float32" if exact else "float64"
+        rounded = model.basis.astype(np.float32).astype(np.float64)
+        exact = bool(((rounded.data if sp.issparse(rounded) else rounded) == entries).all())
+    if exact or (entries.nbytes > _MANY_BYTES and _keeps_scores(model, rounded)):
+        return model.basis, "float32"
+    return model.basis, "float64"
+
+
+def _keeps_scores(model: KernelExpansion, rounded: Rows) -> bool:
+    rows = model.probes().rows
+    scores = model.scores(rows)
+    found = replace(model, basis=rounded).scores(rows)
+    error = float(np.abs(found - scores).max(initial=0.0))
+    return error <= _ROUNDING * float(np.abs(scores).max(initial=0.0))
 
 
 def _kernel(kernel: Kernel | str) -> Json:
