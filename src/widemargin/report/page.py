@@ -34,6 +34,7 @@ from widemargin.report.vectors import (
     vectors_of,
 )
 
+_SIDE_BY_SIDE = 10  # classes of a matrix that leaves room for a table beside it
 _LARGEST_TABLES = 2_000_000  # characters of the machine in the page, which stays below 3 MB
 
 
@@ -287,7 +288,7 @@ def _errors_part(measures: Measures, noun: str) -> Html:
             "div",
             figures.confusion_section(measures),
             figures.classes_table(measures, noun),
-            class_="pair" if measures.confusion is not None else None,
+            class_="pair" if 0 < len(measures.names) <= _SIDE_BY_SIDE else "stack",
         ),
     )
 
