@@ -1,22 +1,21 @@
 """Data sets: read once from a folder of svmlight files, then from a cache of arrays.
 
-The folder is named by the environment variable WIDEMARGIN_DATA. It has ``multiclass/index.json``,
-which lists for each set its number of features and its files, and the files themselves.
+The folder is named by the environment variable WIDEMARGIN_DATA, and is one of those that
+``widemargin.datasets.load`` reads.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits, load_svmlight_file, make_blobs
+from sklearn.datasets import load_digits, make_blobs
 from sklearn.model_selection import train_test_split
 
-VARIABLE = "WIDEMARGIN_DATA"
+from widemargin.datasets.data_folders import VARIABLE, StoredSet, find_stored
+
 HOW_TO_SET = (
     f"{VARIABLE} is not set, so that only what has synthetic data runs;\n"
     f"in a quick run the digits of scikit-learn stand in for data sets.\n"
@@ -59,7 +58,7 @@ def is_available() -> bool:
 def load(name: str, dtype: str = "float64") -> Dataset:
     """Return a data set as dense arrays; where it has no file of test rows, a third are these."""
     parts = []
-    for role in _roles(name):
+    for role in stored_set(name).parts:
         with np.load(cached_arrays(name, role, dtype)) as arrays:
             parts += [arrays["X"], arrays["y"]]
     if len(parts) == 2:
@@ -80,49 +79,25 @@ def stand_in(name: str, dtype: str = "float64") -> Dataset:
 
 def cached_arrays(name: str, role: str, dtype: str) -> Path:
     """Return the .npz file with the arrays X and y of one file of a set; make it if need be."""
-    folder = _folder()
-    entry, file = _find(name, role)
+    stored = stored_set(name)
+    checksum = stored.parts[role].sha256 or ""
     # Part of the checksum in the name: a changed file is never taken for an old one.
-    target = _cache_folder() / f"{name}-{role}-{dtype}-{file['sha256'][:12]}.npz"
+    target = _cache_folder() / f"{name}-{role}-{dtype}-{checksum[:12]}.npz"
     if not target.exists():
-        # A trailing feature can be zero in every row of a file: only the index knows the width.
-        X, y = load_svmlight_file(
-            folder / file["file"], n_features=entry["n_features"], dtype=np.dtype(dtype)
-        )
+        X, y = stored.read(role, np.dtype(dtype))
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f"unfinished-{os.getpid()}-{target.name}")
-        np.savez(unfinished, X=X.toarray(), y=y.astype(np.int64))
+        np.savez(unfinished, X=X.toarray(), y=y)
         unfinished.replace(target)
     return target
 
 
-def _folder() -> Path:
-    return Path(os.environ[VARIABLE]) / "multiclass"
-
-
-def _roles(name: str) -> list[str]:
-    return [
-        role for role in ("train", "test") if role in {f["role"] for f in _entry(name)["files"]}
-    ]
-
-
-def _find(name: str, role: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    entry = _entry(name)
-    for file in entry["files"]:
-        if file["role"] == role:
-            return entry, file
-    raise SystemExit(f"{_folder() / 'index.json'} lists no file with the {role} rows of {name}.")
-
-
-def _entry(name: str) -> dict[str, Any]:
-    index = _folder() / "index.json"
-    if not index.exists():
-        raise SystemExit(f"There is no {index}. {VARIABLE} must name the folder above multiclass/.")
-    entries: list[dict[str, Any]] = json.loads(index.read_text(encoding="utf-8"))["datasets"]
-    for entry in entries:
-        if entry["name"] == name:
-            return entry
-    raise SystemExit(f"{index} does not list {name}.")
+def stored_set(name: str) -> StoredSet:
+    """Return what the index of the folder says of a set."""
+    stored = find_stored(name)
+    if stored is None:
+        raise SystemExit(f"{name} is not in the folder that {VARIABLE} names.")
+    return stored
 
 
 def _cache_folder() -> Path:

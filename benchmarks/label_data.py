@@ -1,22 +1,14 @@
-"""Data sets whose rows have several labels, from the folder ``multilabel`` beside ``multiclass``.
-
-Its index.json names for each set the number of features and of labels, and the files, of which that
-of the split "train" is learned from.
-"""
+"""Data sets whose rows have several labels, from the folder ``multilabel``."""
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file, make_multilabel_classification
-from sklearn.preprocessing import MultiLabelBinarizer
+from sklearn.datasets import make_multilabel_classification
 
-from benchmarks.data import VARIABLE, is_available
+from benchmarks.data import is_available, stored_set
 from benchmarks.settings import Settings
 
 
@@ -43,16 +35,8 @@ def load_labels(name: str, settings: Settings) -> LabelDataset | None:
 
 def read_labels(name: str, split: str, n_rows: int | None) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return the first rows of a file, and indicators of their labels, both sparse."""
-    folder = Path(os.environ[VARIABLE]) / "multilabel"
-    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    (entry,) = (each for each in index["datasets"] if each["name"] == name)
-    (file,) = (each["file"] for each in entry["files"] if each["split"] == split)
-    X, labels = load_svmlight_file(
-        str(folder / file), n_features=entry["features"], multilabel=True
-    )
-    sets = [{int(label) for label in each} for each in labels[:n_rows]]
-    binarizer = MultiLabelBinarizer(classes=range(entry["labels"]), sparse_output=True)
-    return sp.csr_matrix(X[:n_rows]), sp.csr_matrix(binarizer.fit_transform(sets))
+    X, Y = stored_set(name).read(split, np.float64)
+    return X[:n_rows], Y[:n_rows]
 
 
 def _stand_in(name: str) -> LabelDataset:

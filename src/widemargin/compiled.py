@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -16,9 +17,11 @@ from widemargin._system.threads import thread_count
 from widemargin.kernels import Rows
 from widemargin.models import Model
 from widemargin.readouts import Readout
-from widemargin.rows import canonical_rows, describe_text
+from widemargin.rows import canonical_rows, column_names, describe_text, rows_between
 
 Array: TypeAlias = npt.NDArray[Any]
+
+_PIECE_ENTRIES = 1 << 20  # of tables that are made rows at once
 
 
 def _has_probabilities(predictor: CompiledPredictor) -> None:
@@ -192,7 +195,28 @@ class CompiledPredictor:
             _check_feature_names(self, X, reset=False)
 
     def _predict(self, X: Any) -> Array:
-        return self._answers(self._rows(X))
+        return self._of_pieces(self._answers, X)
+
+    def _of_pieces(self, answer: Callable[[Rows], Array], X: Any) -> Array:
+        """Return the answers for rows: of tables and of columns in memory, a piece at a time.
+
+        So nothing as large as the table is made of it, where it is not rows in memory itself.
+        """
+        in_rows = isinstance(X, np.ndarray) and (X.ndim != 2 or X.flags.c_contiguous)
+        if in_rows or (not isinstance(X, np.ndarray) and column_names(X) is None):
+            return answer(self._rows(X))
+        n_rows = int(X.shape[0])
+        size = max(1024, _PIECE_ENTRIES // max(1, self.n_features_in_))
+        if n_rows <= size:
+            return answer(self._rows(X))
+        try:
+            pieces = [
+                answer(self._rows(rows_between(X, start, min(start + size, n_rows))))
+                for start in range(0, n_rows, size)
+            ]
+        except (ValueError, TypeError):
+            return answer(self._rows(X))  # so that the error has the number of the row
+        return np.concatenate(pieces)
 
     def _answers(self, rows: Rows) -> Array:
         """Return the classes or labels of rows as the model takes them."""
@@ -203,7 +227,7 @@ class CompiledPredictor:
 
     def _scores(self, X: Any) -> Array:
         self._check_names(X)
-        return self._scores_of(self._rows(X))
+        return self._of_pieces(self._scores_of, X)
 
     def _scores_of(self, rows: Rows) -> Array:
         return self._model.scores(rows, self._n_threads, dtype=self.dtype, check=self._check)

@@ -15,6 +15,33 @@ from widemargin._system.warnings import warn_user
 from widemargin.kernels import Rows
 
 
+def column_names(X: Any) -> list[Any] | None:
+    """Return the names of the columns of a table of pandas, polars or Arrow; None of all else."""
+    names = getattr(X, "column_names", None)  # Arrow
+    if names is None and hasattr(X, "dtypes"):
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
+
+
+def rows_between(X: Any, start: int, stop: int) -> Any:
+    """Return some rows of a table or an array, without a copy of them."""
+    if hasattr(X, "iloc"):
+        return X.iloc[start:stop]
+    return X.slice(start, stop - start) if hasattr(X, "slice") else X[start:stop]
+
+
+def _types_for(X: Any) -> Any:
+    """Return the types in which rows are kept.
+
+    scikit-learn takes tables other than those of pandas for double precision, whatever they have.
+    """
+    types = getattr(getattr(X, "schema", None), "types", None)  # Arrow
+    if types is None and column_names(X) is not None and not hasattr(X, "iloc"):
+        types = getattr(X, "dtypes", None)
+    single = types is not None and {str(each) for each in types} <= {"float", "Float32"}
+    return np.float32 if single else [np.float64, np.float32]
+
+
 def validated_data(
     estimator: Any,
     X: Any,
@@ -46,7 +73,7 @@ def validated_data(
             X,
             *labels,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=_types_for(X),
             order="C",
             reset=reset,
             ensure_min_samples=ensure_min_samples,

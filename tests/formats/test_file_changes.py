@@ -26,7 +26,12 @@ from widemargin.solvers.duals.larank import LaRank
 
 pytestmark = pytest.mark.every_case
 
-FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("v*_*.widemargin"))
+# Of machines alone: what steps of scikit-learn have become is not ours to say.
+FIXTURES = sorted(
+    path
+    for path in (Path(__file__).parent / "fixtures").glob("v*_*.widemargin")
+    if not path.stem.endswith("_pipeline")
+)
 NEXT = model_files.FORMAT + 1
 
 every_fixture = pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from contract import ESTIMATORS, targets, unfitted
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from widemargin import LearnedBasis, SparseKernelClassifier
 from widemargin.compiled import CompiledPredictor
@@ -519,8 +519,14 @@ def test_what_cannot_be_exported():
         to_onnx(SparseKernelClassifier())
     with pytest.raises(TypeError, match="a class"):
         to_onnx(SparseKernelClassifier)
-    with pytest.raises(TypeError, match="skl2onnx"):
-        to_onnx(make_pipeline(StandardScaler(), SparseKernelClassifier(5)).fit(X, y))
+    with pytest.raises(NotFittedError):
+        to_onnx(make_pipeline(StandardScaler(), SparseKernelClassifier(5)))
+    steps = [("quantiles", QuantileTransformer(n_quantiles=5)), ("m", SparseKernelClassifier(5))]
+    pipeline = Pipeline(steps).fit(X, y)
+    with pytest.raises(
+        TypeError, match="'quantiles' of the pipeline, a QuantileTransformer, is in"
+    ):
+        to_onnx(pipeline)
     with pytest.raises(TypeError, match="got StandardScaler"):
         to_onnx(StandardScaler().fit(X))
     custom = CustomKernel(lambda rows, basis: rows @ basis.T)

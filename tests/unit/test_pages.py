@@ -51,10 +51,7 @@ MODULES = (
 )
 
 every_page = pytest.mark.parametrize("name", NAMES)
-SLOW = {
-    "docs/tuning.md",
-    "docs/user_guide.md",
-}  # pages whose code takes as long as that of all others
+SLOW = {"docs/tuning.md", "docs/user_guide.md"}  # whose code takes as long as that of all others
 
 
 @dataclass(frozen=True)
@@ -233,6 +230,7 @@ def test_there_is_code_on_the_pages():
         ("```python\nprint(3)\n```\n\n```text\n4\n```\n", AssertionError),
         ("```python\nprint('a')\n```\n\n```text\nb\n```\n", AssertionError),
         ("\n\n```python\nundefined\n```\n", NameError),
+        ("```sh\nwidemargin info absent.model\n```\n", AssertionError),
     ],
 )
 def test_a_page_that_is_wrong_fails(text, error):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import re
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -55,7 +56,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; mistakes and Ctrl-C end it in a line, and with their exit codes."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
             raise
         except (KeyboardInterrupt, click.Abort) as stopped:
@@ -67,6 +70,11 @@ class Commands(click.Group):
             if os.environ.get(_SHOWS_TRACEBACK):
                 raise
             raise Mistake(_one_line(error)) from error
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Tell a warning as a line, without the place in the code that it comes from."""
+    click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
 
 
 # Advice of the library names arguments; those who type commands have options.

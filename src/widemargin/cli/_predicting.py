@@ -57,7 +57,7 @@ def predictor_of(model: Any) -> Any:
     import widemargin
 
     try:
-        return widemargin.compile(model, n_jobs=-1)
+        return widemargin.compile(model)  # in one thread: the reader has work for the others
     except TypeError:  # a step that is not ours to compile
         return model
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,7 @@ def _single_rows(X: Any) -> list[Any]:
         return list(X[some].toarray().astype(np.float32))
     rows = X.iloc[some]
     if all(kind.kind == "f" for kind in rows.dtypes):
-        return list(rows.to_numpy(dtype=np.float32))
+        return list(np.ascontiguousarray(rows.to_numpy(dtype=np.float32)))
     return [list(row) for row in rows.itertuples(index=False)]
 
 
@@ -84,6 +85,7 @@ def _batch(predict: Callable[[Any], Any], X: Any) -> float:
         rows = np.ascontiguousarray(X.to_numpy(dtype=np.float32))
         rows = np.tile(rows, (-(-_LEAST_BATCH // len(rows)), 1))
     seconds = []
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
     for _ in range(_TURNS):
         started = time.perf_counter()
         predict(rows)

@@ -9,7 +9,7 @@ import click
 from widemargin.cli._data import DataOptions, data_options
 from widemargin.cli._machines import load_model
 from widemargin.cli._models import facts_of
-from widemargin.cli._output import json_option, note, show
+from widemargin.cli._output import check_writable, json_option, note, show
 from widemargin.cli.evaluate import read_known
 
 
@@ -41,6 +41,8 @@ def command(
     from widemargin._system.files import replace_file
     from widemargin.report import card
 
+    if output is not None:
+        check_writable(output)
     machine, facts = load_model(model), facts_of(model)
     table = None if data is None else read_known(machine, facts, data, options)
     text = card(

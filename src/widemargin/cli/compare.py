@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from widemargin.cli._data import DataOptions, data_options, read_data, show_columns
-from widemargin.cli._output import json_option, note, print_table, progress, show
+from widemargin.cli._output import check_writable, json_option, note, print_table, progress, show
 
 if TYPE_CHECKING:
     from widemargin.report import Candidate, Comparison
@@ -69,7 +69,8 @@ def command(
     from widemargin.report import compare
 
     started = time.monotonic()
-    _check_place(output)
+    if output is not None:
+        check_writable(output)
     table = read_data(data, options)
     show_columns(table)
     # Reading belongs to the time that was allowed.
@@ -93,19 +94,6 @@ def command(
     show(found.to_dict(), as_json, lambda: _print(found))
     if output is not None:
         note(f"Written to {output}; widemargin report shows it as a page.")
-
-
-def _check_place(output: str | None) -> None:
-    """Refuse a place that cannot be written to before minutes have passed."""
-    if output is None:
-        return
-    folder = os.path.dirname(os.path.abspath(output))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{output}: there is no folder {folder}. Make it first.")
-    if os.path.isdir(output):
-        raise IsADirectoryError(f"{output} is a folder: name a file.")
-    if not os.access(output if os.path.exists(output) else folder, os.W_OK):
-        raise PermissionError(f"{output} cannot be written: choose another place.")
 
 
 def _print(found: Comparison) -> None:

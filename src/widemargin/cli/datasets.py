@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from widemargin.cli._output import json_option, note, print_table, progress, show
+from widemargin.cli._output import check_writable, json_option, note, print_table, progress, show
 
 _EXAMPLES = """\b
 Examples:
@@ -96,9 +96,10 @@ def write(name: str, part: str, output: str | None, as_json: bool) -> None:
     from widemargin._system.files import replace_file
     from widemargin.datasets import load
 
+    path = output or f"{name}.{part}.svm"
+    check_writable(path)
     found = load(name)
     X, y = found[f"X_{part}"], found[f"y_{part}"]
-    path = output or f"{name}.{part}.svm"
     written = BytesIO()
     dump_svmlight_file(X, y, written, zero_based=False, multilabel=y.ndim == 2)
     replace_file(path, [written.getbuffer()])

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from widemargin.cli._machines import load_model
-from widemargin.cli._output import json_option, note, show
+from widemargin.cli._output import check_writable, json_option, note, show
 
 _SUFFIXES = {"onnx": ".onnx", "c": ".h", "wasm": ".wasm"}
 
@@ -32,6 +32,7 @@ def command(model: str, format: str, output: str | None, name: str | None, as_js
 
     machine = load_model(model)
     path = output or str(Path(model).with_suffix(_SUFFIXES[format]))
+    check_writable(path)
     arguments: dict[str, Any] = {}
     if name is not None:
         if format != "c":

@@ -18,7 +18,7 @@ from widemargin.cli._machines import (
     with_parameters,
 )
 from widemargin.cli._models import describe, save_model
-from widemargin.cli._output import json_option, note, show
+from widemargin.cli._output import check_writable, json_option, note, show
 
 
 @click.command(
@@ -70,6 +70,7 @@ def command(
     from widemargin.cli._streaming import fit_stream, is_too_large
 
     target = output or f"{'model' if data == STANDARD_INPUT else Path(data).name}.model"
+    check_writable(target)
     given = {"random_state": seed, **parsed_parameters(params)}
     if max_basis is not None:
         given["max_basis"] = max_basis
@@ -79,10 +80,11 @@ def command(
         model, facts = fit_stream(data, options, named, given, passes)
     else:
         model, facts = _fit(data, options, machine, given)
-    facts["fit_seconds"] = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     save_model(model, target, facts)
     note(f"Written: {target}")
-    show({"model": target, **describe(model, target), **_without_lists(facts)}, as_json)
+    known = {name: value for name, value in facts.items() if value not in (None, [])}
+    show({"model": target, **describe(model, target), **known, "seconds": seconds}, as_json)
 
 
 def _fit(
@@ -108,7 +110,3 @@ def _fit(
         "training_score": float(model.score(table.X, table.y)),
     }
     return model, facts
-
-
-def _without_lists(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if value is not None}

@@ -26,7 +26,7 @@ def command(model: str, as_json: bool) -> None:
     from widemargin.datasets.encoding import kinds_of, machine_of
 
     machine = load_model(model)
-    facts = {name: value for name, value in facts_of(model).items() if value is not None}
+    facts = {name: value for name, value in facts_of(model).items() if value not in (None, [])}
     result: dict[str, Any] = {"model": model, **describe(machine, model), **facts}
     kinds = kinds_of(machine)
     if kinds is not None:

@@ -13,7 +13,7 @@ import click
 from widemargin.cli._data import DataOptions, data_options, local_file
 from widemargin.cli._machines import load_model
 from widemargin.cli._models import facts_of
-from widemargin.cli._output import json_option, note, progress, show
+from widemargin.cli._output import check_writable, json_option, note, progress, show
 
 _KINDS = {"scores": "decision_function", "probabilities": "predict_proba"}
 
@@ -52,6 +52,8 @@ def command(
     from widemargin.datasets.encoding import kinds_of
     from widemargin.datasets.formats import format_of
 
+    if output is not None:
+        check_writable(output)
     machine = load_model(model)
     kind = _KINDS.get(beside or "", "predict")
     if kind != "predict" and not hasattr(machine, kind):
@@ -110,14 +112,26 @@ def _pieces(
     from widemargin.cli._predicting import answers
 
     # pyarrow quotes all texts or none.
-    words = [*names, *(str(each) for each in getattr(machine, "classes_", ()))]
+    words = [str(each) for each in getattr(machine, "classes_", ())]
     quoting = "needed" if any(set(word) & set(',"\r\n') for word in words) else "none"
+    options = csv.WriteOptions(include_header=False, quoting_style=quoting)
     size = Path(reader.path).stat().st_size
     with progress("Predicting") as tell:
         for number, table in enumerate(answers(machine, reader, names, kind)):
             counts[0] += table.num_rows
             tell(0, f"{counts[0]:,} rows of {size / 1e6:,.0f} MB")
             written = BytesIO()
-            options = csv.WriteOptions(include_header=named and number == 0, quoting_style=quoting)
+            if named and number == 0:
+                yield _head(table.column_names)
             csv.write_csv(table, written, options)
             yield written.getbuffer()
+
+
+def _head(names: list[str]) -> bytes:
+    """Return the line of names; those that need quotes have them."""
+    from csv import writer
+    from io import StringIO
+
+    line = StringIO()
+    writer(line, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()

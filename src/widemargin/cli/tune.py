@@ -11,7 +11,7 @@ import click
 from widemargin.cli._data import DataOptions, data_options, read_data, show_columns
 from widemargin.cli._machines import parsed_parameters, telling, with_parameters
 from widemargin.cli._models import describe, save_model
-from widemargin.cli._output import json_option, note, print_table, show
+from widemargin.cli._output import check_writable, json_option, note, print_table, show
 
 
 @click.command(
@@ -47,6 +47,8 @@ def command(
     import widemargin
     from widemargin.datasets import pipeline_for
 
+    if output is not None:
+        check_writable(output)
     table = read_data(data, options)
     show_columns(table)
     search_class = (

@@ -4,14 +4,13 @@ from widemargin.datasets.blocks import StreamError
 from widemargin.datasets.encoding import pipeline_for
 from widemargin.datasets.folders import save_rows
 from widemargin.datasets.opening import stream
-from widemargin.datasets.reading import Table, read_table
+from widemargin.datasets.reading import read_table
 from widemargin.datasets.sets import load, names
 from widemargin.datasets.streams import RowStream
 
 __all__ = [
     "RowStream",
     "StreamError",
-    "Table",
     "load",
     "names",
     "pipeline_for",

@@ -92,9 +92,11 @@ class ChunkReader:
         parquet = needed("pyarrow.parquet", "Reading Parquet", "cli")
         try:
             with parquet.ParquetFile(self.path) as file:
-                wanted = list(self._wanted(file.schema_arrow.names))
-                for batch in file.iter_batches(_ROWS, columns=wanted):
-                    yield arrow.Table.from_batches([batch])
+                wanted = self._wanted(file.schema_arrow.names)
+                for batch in file.iter_batches(_ROWS, columns=list(wanted)):
+                    yield arrow.table(
+                        {name: _as_fitted(batch[name], kind) for name, kind in wanted.items()}
+                    )
         except arrow.ArrowInvalid as error:
             raise StreamError(f"{self.path} is damaged or no Parquet file: {error}") from error
 
@@ -111,3 +113,19 @@ class ChunkReader:
 
     def _whole(self) -> Iterator[Any]:
         yield read_table(self.path, False, format=self.format, columns=self.columns).X
+
+
+def _as_fitted(column: Any, kind: str) -> Any:
+    """Return a column as those of :func:`frame_of` are: a text that is missing is an empty one."""
+    if kind == NUMBER:
+        return column
+    return column.cast(needed("pyarrow", "Reading Parquet", "cli").string()).fill_null("")
+
+
+def first_rows(path: Path, format: str) -> Any:
+    """Return some rows of a CSV or Parquet file as a record batch, of the types that they have."""
+    if format == "csv":
+        return next(CsvFile(path).batches(None))
+    parquet = needed("pyarrow.parquet", "Reading Parquet", "cli")
+    with parquet.ParquetFile(path) as file:
+        return next(file.iter_batches(_ROWS))

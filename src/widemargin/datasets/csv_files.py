@@ -12,7 +12,7 @@ from widemargin.datasets.compression import compression_of, open_bytes
 from widemargin.datasets.heads import read_head
 from widemargin.datasets.kinds import NUMBER, Place
 
-_BLOCK = 1 << 22  # bytes that are parsed together
+_BLOCK = 1 << 21  # bytes that are parsed together
 _MISSING = ["", "?", " ?", "NA", "N/A", "#N/A", "n/a", "nan", "NaN", "NULL", "null", "None"]
 _PLACE = re.compile(r"(?:In CSV column #(\d+): )?(?:CSV parse error: )?Row #(\d+): (.*)", re.DOTALL)
 _NO_NUMBER = re.compile(r"CSV conversion error to \w+: invalid value (.*)", re.DOTALL)
@@ -52,26 +52,33 @@ class CsvFile:
         """
         options = self._options(kinds, others)
         try:
-            with open_bytes(self.path, self._compression) as file:
+            with self._open() as file:
                 return self._csv.read_csv(file, *options(use_threads=True))
         except self._arrow.ArrowInvalid as error:
-            raise self._told(error, options, kinds, others) from error
+            raise self._told(error, options) from error
 
-    def batches(self, kinds: Mapping[str, str], dictionaries: bool = False) -> Iterator[Any]:
+    def batches(self, kinds: Mapping[str, str] | None, dictionaries: bool = False) -> Iterator[Any]:
         """Yield record batches of some columns, in the order of the file.
 
         Parameters
         ----------
-        kinds : mapping
+        kinds : mapping or None
+            Columns that are read, with what they are; None reads all, and finds out.
         dictionaries : bool, default=False
             Whether texts come as numbers of the distinct ones.
         """
         options = self._options(kinds, (), dictionaries)
         try:
-            with open_bytes(self.path, self._compression) as file:
+            with self._open() as file:
                 yield from self._csv.open_csv(file, *options(use_threads=True))
         except self._arrow.ArrowInvalid as error:
-            raise self._told(error, options, kinds, ()) from error
+            raise self._told(error, options) from error
+
+    def _open(self) -> Any:
+        """Open the file, by pyarrow itself where there is nothing to decompress."""
+        if self._compression is None:
+            return self._arrow.OSFile(str(self.path))
+        return open_bytes(self.path, self._compression)
 
     def _options(
         self, kinds: Mapping[str, str] | None, others: Sequence[str], dictionaries: bool = False
@@ -100,16 +107,10 @@ class CsvFile:
 
         return options
 
-    def _told(
-        self,
-        error: Exception,
-        options: Any,
-        kinds: Mapping[str, str] | None,
-        others: Sequence[str],
-    ) -> StreamError:
+    def _told(self, error: Exception, options: Any) -> StreamError:
         """Return the error with the line; pyarrow knows that if it reads without threads."""
         try:
-            with open_bytes(self.path, self._compression) as file:
+            with self._open() as file:
                 self._csv.read_csv(file, *options(use_threads=False))
         except self._arrow.ArrowInvalid as again:
             error = again
@@ -124,8 +125,7 @@ class CsvFile:
             return StreamError(
                 f"{where}: {reason}. Mend it, or leave such lines out by on_error='skip'."
             )
-        names = [*(kinds or {}), *others] if kinds is not None else self.names
         return StreamError(
-            f"{where}, column {names[int(column)]!r}: {no_number[1]} is no number, and this column "
-            "has numbers. Leave the field empty if the value is missing."
+            f"{where}, column {self.names[int(column)]!r}: {no_number[1]} is no number, and this "
+            "column has numbers. Leave the field empty if the value is missing."
         )

@@ -81,6 +81,19 @@ def pipeline_for(kinds: Mapping[str, str], machine: Any, X: Any = None) -> Any:
         Unfitted.
     X : pandas.DataFrame, default=None
         The rows to learn from, which may need less than all steps.
+
+    Returns
+    -------
+    model : Pipeline or estimator
+        Unfitted.
+
+    Examples
+    --------
+    >>> from widemargin import SparseKernelClassifier
+    >>> from widemargin.datasets import pipeline_for
+    >>> kinds = {"weight": "number", "colour": "text"}
+    >>> pipeline_for(kinds, SparseKernelClassifier()).named_steps.keys()
+    dict_keys(['columns', 'machine'])
     """
     if not kinds:
         return machine

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from widemargin._system.parameters import check_flag, check_float_dtype
+from widemargin._system.parameters import check_choice, check_flag, check_float_dtype
 from widemargin.datasets.data_folders import (
     VARIABLE,
     StoredSet,
@@ -32,14 +32,28 @@ def known_sets() -> dict[str, KnownSet]:
     return {entry["name"]: KnownSet(**entry) for entry in tomllib.loads(text)["set"]}
 
 
-def names() -> list[str]:
+def names(kind: str | None = None) -> list[str]:
     """Return the names that :func:`load` takes: known ones, and those of folders that are there.
+
+    Parameters
+    ----------
+    kind : {"classes", "labels"} or None, default=None
+        Only those known sets whose rows have one class, or label sets.
 
     Returns
     -------
     names : list of str
+
+    Examples
+    --------
+    >>> from widemargin import datasets
+    >>> "yeast" in datasets.names("labels")
+    True
     """
-    return sorted({*known_sets(), *stored_names()})
+    if kind is None:
+        return sorted({*known_sets(), *stored_names()})
+    check_choice("kind", kind, ("classes", "labels"))
+    return sorted(name for name, known in known_sets().items() if known.kind == kind)
 
 
 def load(name: str, *, dtype: Any = "float64", download: bool = True) -> Bunch:
@@ -71,6 +85,15 @@ def load(name: str, *, dtype: Any = "float64", download: bool = True) -> Bunch:
         If there is no such set.
     OSError
         If it is not here and cannot be downloaded; the message says which command gets it.
+
+    Examples
+    --------
+    >>> from widemargin import datasets
+    >>> try:
+    ...     datasets.load("leter.scale")
+    ... except ValueError as error:
+    ...     print(error)
+    There is no data set 'leter.scale'. Is it letter.scale? widemargin datasets lists them.
     """
     check_flag("download", download)
     asked = check_float_dtype(dtype)
@@ -78,7 +101,7 @@ def load(name: str, *, dtype: Any = "float64", download: bool = True) -> Bunch:
     stored = find_stored(name)
     if stored is None:
         if known is None:
-            near = get_close_matches(name, names(), 3, 0.5)
+            near = get_close_matches(name, names(), 2, 0.75)
             hint = f" Is it {' or '.join(near)}?" if near else ""
             raise ValueError(
                 f"There is no data set {name!r}.{hint} widemargin datasets lists them."

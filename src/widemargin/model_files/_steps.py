@@ -8,6 +8,7 @@ are data; :func:`widemargin.preparation.prepared` then says whether the pipeline
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -75,6 +76,8 @@ class StepEncoder(Encoder):
             return {"function": name}
         if is_array(value) and value.dtype == object:
             return {"objects": [self._objects(value, where, depth), list(value.shape)]}
+        if isinstance(value, UserList):  # columns that are left, of scikit-learn 1.6
+            return self.encode(value.data, where, depth)
         if type(value).__name__ == "Index" and hasattr(value, "tolist"):  # columns, of pandas
             return self.encode(value.tolist(), where, depth)
         return super().encode(value, where, depth)

@@ -74,6 +74,8 @@ class Categories:
 
     def encode(self, column: Any) -> Array:
         """Return the codes of a column; LookupError has the first value that has none."""
+        if hasattr(column, "dictionary_encode"):
+            return self._encode_arrow(column)
         if self.are_texts or np.asarray(column).dtype.kind not in "biuf":
             return self._encode_objects(column)
         return self._encode_numbers(np.asarray(column, dtype=np.float64))
@@ -87,6 +89,21 @@ class Categories:
             for place in places:
                 found[place] = self.code(values[place])
         return np.array(found, dtype=np.float64)
+
+    def _encode_arrow(self, column: Any) -> Array:
+        """Return the codes of a column of Arrow, each distinct value of which is looked up once."""
+        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        encoded = whole.dictionary_encode()
+        parts = getattr(encoded, "chunks", [encoded])
+        codes = []
+        for part in parts:
+            values = [*part.dictionary.to_pylist(), None]
+            places = np.asarray(part.indices.fill_null(len(values) - 1))
+            used = np.unique(places)
+            table = np.zeros(len(values))
+            table[used] = [self.code(values[place]) for place in used]
+            codes.append(table[places])
+        return np.concatenate(codes) if codes else np.empty(0)
 
     def _encode_numbers(self, column: Array) -> Array:
         values = np.array([v for v in self.values if v is not None], dtype=np.float64)

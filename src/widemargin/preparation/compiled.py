@@ -69,7 +69,7 @@ class CompiledPipeline(CompiledPredictor):
             if number >= 0:
                 return self._labels[number]
         self._check_finite_input(x)
-        (label,) = self._answers(np.ascontiguousarray(row[np.newaxis]))
+        (label,) = self._answers(np.ascontiguousarray(row, dtype=np.float64)[np.newaxis])
         return label if isinstance(label, np.ndarray) else np.asarray(label).item()
 
     def _check_names(self, X: Any) -> None:

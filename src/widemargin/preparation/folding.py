@@ -1,7 +1,9 @@
 """Operations that become part of the model, so that prediction pays nothing for them.
 
 What moves, scales or maps rows linearly can be done to the vectors instead, once: of a linear map
-always, of a Gaussian kernel by its metric, of other kernels where their formula allows.
+always, of a Gaussian kernel by its metric, of other distances where all factors are the same.
+Vectors are then rows as they come in, on which it is measured what single precision costs. So
+kernels of products are left alone: what would be multiplied with a row is not such a row.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Kernel, Laplacian, Polynomial, Sigmoid
+from widemargin.kernels import RBF, AdaptiveRBF, ChiSquare, Kernel, Laplacian
 from widemargin.models import KernelExpansion, LinearMap, Model
 from widemargin.preparation.operations import Operation, Pick, Project, Scale
 
@@ -63,9 +65,7 @@ def _with_scale(model: Model, scale: Scale) -> Model | None:
     kernel = _scaled_kernel(model, scale)
     if kernel is None:
         return None
-    basis = _dense(model.basis)
-    inner = isinstance(kernel, (Polynomial, Sigmoid))
-    basis = basis * scale.factor if inner else basis / scale.factor + scale.centre
+    basis = _dense(model.basis) / scale.factor + scale.centre
     return _moved(model, kernel, basis, scale.centre, np.diag(scale.factor), np.zeros(scale.width))
 
 
@@ -85,8 +85,6 @@ def _scaled_kernel(model: KernelExpansion, scale: Scale) -> Kernel | None:
         )
     if type(kernel) is Laplacian and alike:
         return Laplacian(kernel.gamma * size)
-    if type(kernel) in (Polynomial, Sigmoid) and not scale.centre.any():
-        return kernel
     if type(kernel) is ChiSquare and alike and factor[0] > 0 and not scale.centre.any():
         return ChiSquare(kernel.gamma * size)
     return None

@@ -9,6 +9,7 @@ which it leaves as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -59,10 +60,18 @@ class Pick:
         """Number of columns that come out."""
         return len(self.columns)
 
-    @property
+    @cached_property
     def only_copies(self) -> bool:
         """Whether it asks nothing."""
         return all(test == "copy" for test in self.tests)
+
+    @cached_property
+    def _asked(self) -> tuple[Array, Array, Array]:
+        """The places of what is asked: whether equal, to which numbers, and whether missing."""
+        equals, missing = (
+            np.flatnonzero([test == name for test in self.tests]) for name in ("equals", "missing")
+        )
+        return equals, self.values[equals], missing
 
     @property
     def is_neutral(self) -> bool:
@@ -83,13 +92,14 @@ class Pick:
         """Return what comes of rows."""
         if self.only_copies:
             return rows[:, self.columns] if sp.issparse(rows) else rows[..., self.columns]
-        picked = np.array(_dense(rows)[..., self.columns], dtype=np.float64)
-        asked = np.array([test == "equals" for test in self.tests])
-        found = picked[..., asked]
-        # NaN minus itself is NaN: what is unknown stays so.
-        picked[..., asked] = (found == self.values[asked]) + (found - found)
-        asked = np.array([test == "missing" for test in self.tests])
-        picked[..., asked] = np.isnan(picked[..., asked])
+        picked = np.asarray(_dense(rows)[..., self.columns], dtype=np.float64)
+        equals, values, missing = self._asked
+        if len(equals):
+            found = picked[..., equals]
+            # NaN minus itself is NaN: what is unknown stays so.
+            picked[..., equals] = (found == values) + (found - found)
+        if len(missing):
+            picked[..., missing] = np.isnan(picked[..., missing])
         return picked
 
 
@@ -137,8 +147,13 @@ class Fill:
             found = self._is_missing(filled.data) & ~np.isnan(values)
             filled.data = np.where(found, values, filled.data)
             return filled
-        found = self._is_missing(rows) & ~np.isnan(self.values)
-        return np.where(found, self.values, rows)
+        found = self._is_missing(rows)
+        found &= self._fills
+        return np.where(found, self.values, rows) if found.any() else rows
+
+    @cached_property
+    def _fills(self) -> Array:
+        return ~np.isnan(self.values)
 
     def _is_missing(self, values: Array) -> Array:
         return np.isnan(values) if np.isnan(self.missing) else np.asarray(values == self.missing)
@@ -227,7 +242,8 @@ class Normalise:
             return sp.csr_matrix(sp.diags(1.0 / norms.ravel()) @ rows)
         scaled = np.array(rows, dtype=np.float64)
         part = scaled[..., self.first : self.first + self.count]
-        part /= self._norms(np.abs(part))
+        with np.errstate(invalid="ignore"):  # of infinity, which is found out later
+            part /= self._norms(np.abs(part))
         return scaled
 
     def _norms(self, sizes: Any) -> Array:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from widemargin.kernels import Rows
 from widemargin.preparation.columns import Column, is_missing
 from widemargin.preparation.prepared import PreparedMachine
-from widemargin.rows import canonical_rows, describe_text
+from widemargin.rows import canonical_rows, column_names, describe_text
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -33,6 +33,14 @@ class RowReader:
         self._mixed = prepared.has_categories
         sources = [column.source for column in prepared.columns]
         self._sources = None if prepared.reads_all else np.array(sources, dtype=np.intp)
+        self._categories = [
+            (place, column, column.categories)
+            for place, column in enumerate(prepared.columns)
+            if column.categories is not None
+        ]
+        numbers = [place for place, column in enumerate(prepared.columns) if not column.categories]
+        self._numbers = np.array(numbers, dtype=np.intp)
+        self._number_sources = [sources[place] for place in numbers]
 
     def read(self, X: Any) -> Rows:
         """Return rows of numbers, of shape (n_rows, n_columns), float32 or float64."""
@@ -69,16 +77,27 @@ class RowReader:
         if len(values) != self._n_features:
             raise self._not_one((len(values),))
         row = np.empty(len(self._columns))
-        for place, column in enumerate(self._columns):
-            value = values[column.source]
-            if column.categories is None:
-                row[place] = np.nan if is_missing(value) else value
-            else:
-                try:
-                    row[place] = column.categories.code(value)
-                except LookupError:
-                    raise self._unknown(column, value) from None
+        numbers = [values[source] for source in self._number_sources]
+        try:
+            row[self._numbers] = numbers
+        except (TypeError, ValueError):  # what is missing, maybe, or text
+            row[self._numbers] = [
+                self._number(value, source)
+                for value, source in zip(numbers, self._number_sources, strict=True)
+            ]
+        for place, column, categories in self._categories:
+            try:
+                row[place] = categories.code(values[column.source])
+            except LookupError:
+                raise self._unknown(column, values[column.source]) from None
         return row
+
+    def _number(self, value: Any, source: int) -> float:
+        try:
+            return _number(value)
+        except (TypeError, ValueError):
+            name = self._name(Column(source))
+            raise ValueError(f"Column {name} holds numbers, and the row has {value!r}.") from None
 
     def _ordered(self, values: Mapping[Any, Any]) -> list[Any]:
         if self._names is None:
@@ -148,14 +167,6 @@ class RowReader:
             "handle_unknown='ignore' (OneHotEncoder) or 'use_encoded_value' (OrdinalEncoder) to "
             "let such rows pass."
         )
-
-
-def column_names(X: Any) -> list[Any] | None:
-    """Return the names of the columns of a table of pandas, polars or Arrow; None of all else."""
-    names = getattr(X, "column_names", None)  # Arrow
-    if names is None and (hasattr(X, "iloc") or hasattr(X, "__dataframe__")):
-        names = X.columns
-    return None if names is None else list(names)
 
 
 def _count(X: Any) -> int:

@@ -65,8 +65,28 @@ def write_report(path: str | os.PathLike[str], machine: Any, X: Any, y: Any, **o
     ----------
     path : path
         Of the HTML file.
-    machine, X, y, **options
+    machine : estimator of widemargin, or Pipeline that ends in one
+        A fitted one.
+    X : data frame, array-like or CSR matrix
+        Rows that it has not learned from.
+    y : array-like
+        Classes, or an indicator of labels.
+    **options
         As in :func:`report_page`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifier
+    >>> from widemargin.report import write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifier(max_basis=5, random_state=0).fit(X[::2], y[::2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     size = write_report(Path(folder) / "iris.html", machine, X[1::2], y[1::2])
+    >>> size < 3_000_000
+    True
     """
     data = report_page(machine, X, y, **options).encode()
     replace_file(path, [data])
@@ -107,6 +127,16 @@ def report_page(
     Returns
     -------
     page : str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifier
+    >>> from widemargin.report import report_page
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifier(max_basis=5, random_state=0).fit(X[::2], y[::2])
+    >>> report_page(machine, X[1::2], y[1::2]).startswith("<!doctype html>")
+    True
     """
     source = source or Source()
     if not hasattr(X, "iloc") and not sp.issparse(X):

@@ -20,6 +20,7 @@ from widemargin.report.worker import FailedError, Order, TooSlowError, Worker
 
 _KEPT = 0.97  # of the time; the rest is for what no trial is: start, kills, words
 _PILOT_ROWS = (500, 2000, 8000, 32_000)  # up to a fourth of the rows
+_FEWEST_PILOT_ROWS = 50
 _PILOT_TEST_ROWS = 1000
 _PILOT_SHARE = 0.01  # of the time, that a larger pilot may take
 _PILOT_PATIENCE = 4.0  # seconds beyond that
@@ -36,6 +37,8 @@ _WANTED_SPLITS = 3
 _ANYTIME = 0.06
 _MOST_OF_ANYTIME = 0.1
 _LEAST_SECONDS = 2.0
+# Who comes first where nothing is known.
+_QUICK_FIRST = ("constant", "linear", "trees", "network", "kernel")
 
 Tell = Callable[[float, str], None]
 
@@ -92,6 +95,7 @@ class Schedule:
         self.n_train, self.n_test, self.n_splits = n_train, n_test, n_splits
         self.seconds, self.tell = seconds, tell
         self.deadline = deadline - (1 - _KEPT) * seconds
+        self._start_seconds = 0.0  # that the worker takes to start
 
     @property
     def left(self) -> float:
@@ -119,8 +123,8 @@ class Schedule:
         """Find out what few rows cost, and more of them while that takes a moment."""
         allowed = _PILOT_SHARE * self.seconds
         n_test = min(_PILOT_TEST_ROWS, self.n_test)
-        for n_rows in _PILOT_ROWS:
-            if n_rows > self.n_train / 4 or self.left <= 0:
+        for n_rows in self._pilot_rows():
+            if self.left <= 0:
                 return
             if not self._worth_a_pilot(runner, n_rows, n_test):
                 return
@@ -129,6 +133,12 @@ class Schedule:
                 if not runner.out:
                     runner.leave_out(f"left out: {n_rows:,} rows took too long already")
                 return
+
+    def _pilot_rows(self) -> list[int]:
+        fourth = self.n_train // 4
+        if fourth < _FEWEST_PILOT_ROWS:
+            return []
+        return [n_rows for n_rows in _PILOT_ROWS if n_rows <= fourth] or [fourth]
 
     def _worth_a_pilot(self, runner: Runner, n_rows: int, n_test: int) -> bool:
         """Whether more rows are a matter of a moment; of a single pilot little can be told."""
@@ -142,7 +152,10 @@ class Schedule:
 
     def _first_split(self, runners: Sequence[Runner], later: Sequence[Runner]) -> None:
         """Run the first split of some contenders, with time kept for those that come later."""
-        waiting = sorted((one for one in runners if not one.out), key=self._full_cost)
+        waiting = [one for one in runners if not one.out]
+        waiting.sort(
+            key=lambda one: (self._full_cost(one), _QUICK_FIRST.index(one.contender.family))
+        )
         while waiting:
             runner = waiting.pop(0)
             for _ in range(2):
@@ -230,12 +243,14 @@ class Schedule:
 
     def _try(self, runner: Runner, order: Order, limit: float) -> Trial | None:
         """Run a trial and learn what it cost, whether it ends or has to be ended."""
+        if self.left <= (0.0 if self.worker.is_running else self._start_seconds):
+            return None
         done = 1 - max(self.left, 0.0) / self.seconds
         self.tell(done, f"{order.name}, split {order.split + 1}, {order.n_rows:,} rows")
-        self.worker.start()
+        self._start()
         started = time.monotonic()
         try:
-            trial = self.worker.run(order, limit)
+            trial = self.worker.run(order, min(limit, self.left))
         except TooSlowError:
             runner.costs.add(order.n_rows, order.n_test, 2 * (time.monotonic() - started), 0.0)
             return None
@@ -246,6 +261,13 @@ class Schedule:
         took = time.monotonic() - started - 2 * order.timing
         runner.costs.add(order.n_rows, order.n_test, took, 1e-6 * trial.batch_us)
         return trial
+
+    def _start(self) -> None:
+        """Start the worker where it was ended, and learn how long that takes."""
+        if not self.worker.is_running:
+            started = time.monotonic()
+            self.worker.start()
+            self._start_seconds = time.monotonic() - started
 
     def _full_cost(self, runner: Runner) -> float:
         if runner.contender.anytime and not runner.trials:

@@ -107,9 +107,14 @@ class Worker:
             raise FailedError(found["error"])
         return Trial(**found)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process; one that was ended is started again when it is needed."""
+        return self._process is not None
+
     def start(self) -> None:
         """Start the process, where there is none, and wait until it is there."""
-        if self._process is not None:
+        if self.is_running:
             return
         package = str(Path(__file__).parents[2])
         paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_expit, softmax
-from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -135,6 +134,8 @@ def _several_outputs(estimator: Any) -> str:
 
 def _told_of_classes(estimator: Any, X: Any, n_classes: int) -> tuple[Array, bool]:
     """Return what is said of each class, and whether these are probabilities."""
+    from sklearn.pipeline import Pipeline  # here, as it takes a while to import
+
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
         return _told_of_classes(estimator[-1], estimator[:-1].transform(X), n_classes)
     if hasattr(estimator, "best_estimator_"):

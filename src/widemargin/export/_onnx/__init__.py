@@ -50,9 +50,10 @@ def to_onnx(
     the order of training: where the machine was trained with feature names, the metadata of the
     model has them as ``feature_names``, a JSON list.
 
-    A pipeline with columns of text has an input of shape (batch, 1) for each column that it reads,
-    called as the column: texts as strings, an empty one where it is missing, and numbers. Of one
-    without, ``X`` has the columns as they come in. Where the pipeline would raise an error for an
+    A pipeline with columns of text, or of which a ColumnTransformer leaves out columns by name, has
+    an input of shape (batch, 1) for each column that it reads, called as the column: texts as
+    strings, an empty one where it is missing, and numbers. Of others, ``X`` has the columns as they
+    come in. Where the pipeline would raise an error for an
     unknown category, scores are NaN.
 
     Parameters

@@ -53,7 +53,7 @@ def add_preparation(graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any
 
 def _add_columns(graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any]) -> str:
     """Add the columns that are read, side by side, in double precision."""
-    if prepared.has_texts:
+    if _takes_columns(prepared):
         sources = _add_inputs(graph, prepared, dtype)
     else:
         graph.inputs["X"] = (dtype, prepared.n_features)
@@ -75,6 +75,14 @@ def _add_columns(graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any]) 
             value = _add_codes_of_numbers(graph, value, column.categories, dtype)
         each.append(value)
     return graph.add("Concat", *each, axis=1) if len(each) > 1 else each[0]
+
+
+def _takes_columns(prepared: PreparedMachine) -> bool:
+    """Whether columns come in one by one: some are texts, or may be, as they are not read."""
+    read = {column.source for column in prepared.columns}
+    return prepared.has_texts or (
+        prepared.by_name and prepared.feature_names is not None and len(read) < prepared.n_features
+    )
 
 
 def _add_inputs(graph: Graph, prepared: PreparedMachine, dtype: np.dtype[Any]) -> dict[int, str]:

@@ -99,6 +99,20 @@ def to_wasm(
     Returns
     -------
     export : WasmExport
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SparseKernelClassifier
+    >>> from widemargin.export import to_wasm
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = SparseKernelClassifier(max_basis=5, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export = to_wasm(machine, Path(folder) / "iris.wasm")
+    >>> export.n_bytes < 20_000
+    True
     """
     path = Path(path)
     if path.suffix != ".wasm":

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from widemargin.solvers.units.values import COMMON_WIDTH, Units, WorkingRows
@@ -96,6 +95,8 @@ def _clusters(rows: Array, weights: Array, count: int, rng: np.random.RandomStat
     if len(rows) <= count:
         return rows.astype(np.float64)
     seed = int(rng.randint(np.iinfo(np.int32).max))
+    from sklearn.cluster import KMeans  # here, as it brings half of scikit-learn with it
+
     found = KMeans(count, n_init=1, random_state=seed)
     method_of_sklearn(KMeans.fit)(found, rows, sample_weight=weights)
     return np.asarray(found.cluster_centers_, dtype=np.float64)
