@@ -121,6 +121,20 @@ def test_colours_follow_the_system_and_the_switch(opened):
     assert light.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
 
 
+def test_pictures_are_light_in_the_dark_and_ink_on_paper(opened):
+    shown = opened("digits", color_scheme="dark")
+
+    def has_filter(selector):
+        first = shown.locator(selector).first
+        return first.evaluate("element => getComputedStyle(element).filter") != "none"
+
+    assert has_filter("canvas")
+    assert has_filter(".gallery img")
+    shown.emulate_media(media="print")
+    assert not has_filter("canvas")
+    assert not has_filter(".gallery img")
+
+
 @pytest.mark.every_case
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_sticks_out_of_a_narrow_screen(opened, name):

@@ -4,8 +4,10 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
 
 import numpy as np
@@ -243,3 +245,31 @@ def test_mistakes_are_told_in_a_line(flowers, monkeypatch, words, code, told):
     assert done.exit_code == code
     assert told in done.output
     assert "Traceback" not in done.output
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(os.name != "posix", reason="signals of other systems")
+def test_ctrl_c_leaves_the_old_page(flowers):
+    page = flowers / "stopped.html"
+    page.write_text("old", encoding="utf-8")
+    before = sorted(flowers.iterdir())
+    # Who ignores Ctrl-C, as nohup does, hands that on to the programs it starts.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from widemargin.cli import main; main()"
+    )
+    words = ["report", "flowers.csv", "--target", "species", "-o", "stopped.html"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *words], cwd=flowers, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stderr.readline().startswith("flowers.csv: 150 rows")
+        time.sleep(3)  # into the comparison
+        child.send_signal(signal.SIGINT)
+        _, told = child.communicate(timeout=30)
+    finally:
+        child.kill()
+    assert child.returncode == 130
+    assert "Stopped by Ctrl-C" in told
+    assert page.read_text(encoding="utf-8") == "old"
+    assert sorted(flowers.iterdir()) == before

@@ -171,9 +171,10 @@ def latency_figure(measures: Measures) -> Html:
             told = f"{count} calls of {short_number(left)} to {short_number(right)} µs"
             plot.bar((left, right), float(count), class_="bar", told=told)
     percentiles = {"50": 0.5, "90": 0.9, "99": 0.99}
-    for name, share in percentiles.items():
-        place = min(float(np.quantile(times, share)), high)
+    places = {name: min(float(np.quantile(times, q)), high) for name, q in percentiles.items()}
+    for place in places.values():
         plot.line([(place, 0.0), (place, plot.y.high)], class_="reference")
+    for name, place in places.items():
         plot.label(place, plot.y.high * 0.97, f"p{name}")
     rows = [
         (f"{name} % of calls within", f"{np.quantile(times, share):.3g} µs")

@@ -16,23 +16,13 @@ from sklearn.pipeline import Pipeline
 
 import widemargin
 from widemargin._system.files import replace_file
-from widemargin._system.threads import thread_count
 from widemargin.preparation import prepared
-from widemargin.report import figures
+from widemargin.report import figures, sections
 from widemargin.report.comparison import Comparison
-from widemargin.report.live import image_shape_of, live_data, live_section
-from widemargin.report.markup import Html, rows_table, script_json, tag, together
-from widemargin.report.measures import Measures, measure
-from widemargin.report.summary import environment
-from widemargin.report.svg import percent, short_number
-from widemargin.report.vectors import (
-    Vectors,
-    class_counts,
-    features_table,
-    gallery,
-    vector_images,
-    vectors_of,
-)
+from widemargin.report.live import image_shape_of, live_data
+from widemargin.report.markup import Html, script_json, tag, together
+from widemargin.report.measures import measure
+from widemargin.report.vectors import Vectors, vector_images, vectors_of
 
 _LARGEST_TABLES = 2_000_000  # characters of the machine in the page, which stays below 3 MB
 
@@ -159,16 +149,17 @@ def report_page(
         shown = images if images and sum(map(len, images)) < _LARGEST_TABLES / 2 else None
         live["vectors"] = {"speakFor": vectors.spoken_for, "images": shown}
     noun = "label" if last.readout_.tells_labels else "class"
-    sections = [
-        _live_part(live, why_not),
-        _comparison_part(comparison),
-        _sizes_part(measures, comparison, vectors),
-        _errors_part(measures, noun),
-        _vectors_part(vectors, names, noun, shape, images),
-        tag("div", _speed_part(measures), _trust_part(measures), class_="halves"),
-        _settings_part(machine, comparison, source),
+    parts = [
+        sections.live_part(live, why_not),
+        sections.comparison_part(comparison),
+        sections.sizes_part(measures, comparison, vectors),
+        sections.errors_part(measures, noun),
+        sections.vectors_part(vectors, names, noun, shape, images),
+        tag("div", sections.speed_part(measures), sections.trust_part(measures), class_="halves"),
+        sections.settings_part(machine, comparison, source.commands),
     ]
-    return _filled(_title(source), _summary(machine, measures, vectors, source), sections, live)
+    first = sections.summary(machine, measures, vectors, source.notes)
+    return _filled(_title(source), first, parts, live)
 
 
 def _title(source: Source) -> str:
@@ -216,175 +207,9 @@ def _images(vectors: Vectors | None, shape: tuple[int, int] | None) -> list[str]
     return vector_images(vectors, shape)
 
 
-def _summary(machine: Any, measures: Measures, vectors: Vectors | None, source: Source) -> Html:
-    last = machine[-1] if isinstance(machine, Pipeline) else machine
-    half = float(np.median(measures.alone_us))
-    tiles = [
-        (percent(measures.score), f"{measures.metric}, on {measures.n_rows:,} rows kept aside"),
-        (
-            f"{len(vectors.shares):,}" if vectors else f"{last.model_.n_features:,}",
-            "vectors" if vectors else "features, and no vectors",
-        ),
-        (f"{short_number(half)} µs", "for one row; half of the calls take less"),
-        (f"{short_number(measures.batch_us)} µs", "a row of many at once"),
-    ]
-    if measures.n_bytes is not None:
-        tiles.append((figures.n_bytes(measures.n_bytes), "model file"))
-    return together(
-        [
-            tag(
-                "dl",
-                *(tag("div", tag("dt", words), tag("dd", value)) for value, words in tiles),
-                class_="tiles",
-            ),
-            *(tag("p", note, class_="quiet") for note in source.notes),
-        ]
-    )
-
-
-def _section(name: str, title: str, *children: Any) -> Html:
-    return tag(
-        "section",
-        tag("h2", title, id=f"{name}-title"),
-        *children,
-        id=name,
-        aria_labelledby=f"{name}-title",
-    )
-
-
-def _live_part(live: dict[str, Any] | None, why_not: str) -> Html:
-    if live is None:
-        return _section("try", "Try it", tag("p", "The machine does not run here. ", why_not))
-    words = "Draw a picture" if live["image"] else "Change a value"
-    intro = tag(
-        "p",
-        f"{words}, and the machine answers. It runs in this page, from the very numbers that "
-        "Python computes with; nothing leaves your computer.",
-    )
-    return _section("try", "Try it", intro, live_section())
-
-
-def _comparison_part(comparison: Comparison | None) -> Html | None:
-    if comparison is None:
-        return None
-    measured = [r for r in comparison.candidates if r.measured and r.family != "constant"]
-    advice = tag("ul", *(tag("li", each) for each in comparison.recommendation), class_="advice")
-    plots = None
-    if measured:
-        plots = tag(
-            "div",
-            figures.frontier_figure(comparison, alone=False),
-            figures.frontier_figure(comparison, alone=True),
-            class_="pair",
-        )
-    legend = tag(
-        "p",
-        tag("span", "widemargin", class_="key ours"),
-        tag("span", "others", class_="key peer"),
-        class_="legend",
-    )
-    reading = tag(
-        "p",
-        "Up and to the left is better; a line joins those that no other is as good and as fast as.",
-        class_="quiet",
-    )
-    notes = tag("ul", *(tag("li", each) for each in comparison.notes), class_="quiet")
-    details = tag(
-        "details",
-        tag("summary", f"All {len(comparison.candidates)} machines, and how they were measured"),
-        figures.comparison_table(comparison),
-        notes,
-    )
-    return _section("frontier", "Beside other machines", advice, legend, reading, plots, details)
-
-
-def _sizes_part(
-    measures: Measures, comparison: Comparison | None, vectors: Vectors | None
-) -> Html | None:
-    n_basis = 0 if vectors is None else len(vectors.shares)
-    picture = figures.sizes_figure(measures, comparison, n_basis)
-    if picture is None:
-        return None
-    return _section("sizes", "How many vectors it takes", picture)
-
-
-def _errors_part(measures: Measures, noun: str) -> Html:
-    title = "Where it errs" if noun == "class" else "How well each label is told"
-    return _section(
-        "errors",
-        title,
-        tag(
-            "div",
-            figures.confusion_section(measures),
-            figures.classes_table(measures, noun),
-            class_="pair" if measures.confusion is not None else None,
-        ),
-    )
-
-
-def _vectors_part(
-    vectors: Vectors | None,
-    names: list[str],
-    noun: str,
-    shape: tuple[int, int] | None,
-    images: list[str] | None,
-) -> Html | None:
-    if vectors is None:
-        return None
-    intro = tag(
-        "p",
-        f"A row is compared with {len(vectors.shares):,} vectors; each speaks for some "
-        f"{'classes' if noun == 'class' else 'labels'} and against others.",
-    )
-    look: Html | None = None
-    if images and shape:
-        look = gallery(vectors, shape, images)
-    elif vectors.rows is not None:
-        look = features_table(vectors)
-    return _section(
-        "vectors",
-        "The vectors",
-        intro,
-        tag("div", class_counts(vectors, names, noun), look, class_="pair wide-right"),
-    )
-
-
-def _speed_part(measures: Measures) -> Html:
-    return _section("speed", "How fast it answers", figures.latency_figure(measures))
-
-
-def _trust_part(measures: Measures) -> Html:
-    return _section("trust", "How far to trust it", figures.calibration_figure(measures))
-
-
-def _settings_part(machine: Any, comparison: Comparison | None, source: Source) -> Html:
-    steps = machine.steps if isinstance(machine, Pipeline) else [("machine", machine)]
-    rows = [(f"step {name}", " ".join(repr(step).split())) for name, step in steps[:-1]]
-    last = steps[-1][1]
-    rows.append(("estimator", type(last).__name__))
-    rows += [(name, repr(value)) for name, value in sorted(last.get_params(deep=False).items())]
-    settings = rows_table(("Setting", "Value"), rows, caption="Settings", class_="plain")
-    found = environment(thread_count(None)) if comparison is None else comparison.environment
-    found = {"widemargin": widemargin.__version__, **found}
-    around = rows_table(
-        ("What", "Version"), list(found.items()), caption="Environment", class_="plain"
-    )
-    commands = None
-    if source.commands:
-        code = tag("code", "\n".join(source.commands))
-        commands = tag("div", tag("h3", "To make it again"), tag("pre", code, tabindex=0))
-    return _section(
-        "settings",
-        "What it is made of",
-        commands,
-        tag("div", settings, around, class_="pair"),
-    )
-
-
 def _filled(
-    title: str, summary: Html, sections: Sequence[Html | None], live: dict[str, Any] | None
+    title: str, summary: Html, parts: Sequence[Html | None], live: dict[str, Any] | None
 ) -> str:
-    shown = [section for section in sections if section is not None]
     assets = files("widemargin.report") / "assets"
 
     def text(name: str) -> str:
@@ -398,7 +223,7 @@ def _filled(
         heading=tag("h1", title),
         style=text("page.css"),
         summary=summary,
-        sections=together(shown),
+        sections=together(parts),
         made=together([f"widemargin {widemargin.__version__}, {time.strftime('%d %B %Y, %H:%M')}"]),
         data=script_json(live),
         script="\n".join(scripts),
