@@ -118,7 +118,7 @@ class Schedule:
         elastic = [one for one in self.running if one.contender.anytime]
         self._first_split(steady, elastic)
         # Where others took less than expected, there may be time for those that were left out.
-        left_out = [one for one in steady if one.out and one.costs.known and not one.failed]
+        left_out = [one for one in steady if one.out and not one.failed]
         for runner in left_out:
             runner.out, runner.note = False, ""
         self._first_split(left_out, elastic)
