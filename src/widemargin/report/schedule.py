@@ -117,11 +117,14 @@ class Schedule:
         steady = [one for one in self.running if not one.contender.anytime]
         elastic = [one for one in self.running if one.contender.anytime]
         self._first_split(steady, elastic)
-        # Where others took less than expected, there may be time for those that were left out.
-        left_out = [one for one in steady if one.out and one.costs.known and not one.failed]
-        for runner in left_out:
-            runner.out, runner.note = False, ""
-        self._first_split(left_out, elastic)
+        # Where others took less than expected, there may be time for those that were left out; of
+        # whom something is known, first.
+        left_out = [one for one in steady if one.out and not one.failed]
+        for known in (True, False):
+            again = [one for one in left_out if one.costs.known == known]
+            for runner in again:
+                runner.out, runner.note = False, ""
+            self._first_split(again, elastic)
         self._again_with_more_rows(elastic)
         self._first_split(elastic, [])
         for split in range(1, self.n_splits):
