@@ -17,8 +17,8 @@ namespace widemargin {
 namespace {
 
 constexpr int kMostHelpers = 1023;  // systems refuse more
-// How long one looks for what is about to come before one sleeps: to be woken takes about as long.
-constexpr std::chrono::microseconds kPatience{50};
+// How long one looks for what is about to come before one sleeps: to be woken may take as long.
+constexpr std::chrono::microseconds kPatience{200};
 
 thread_local bool is_at_work = false;
 
