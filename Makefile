@@ -66,7 +66,7 @@ test-all:
 	@$(SUBMAKE) test TIER=
 
 test-native: native-tests
-	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 OMP_WAIT_POLICY=passive \
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  $(BIN)/ctest --test-dir $(SANITIZE) --output-on-failure --no-tests=error
 
 native-tests: $(VENV)/.deps-test

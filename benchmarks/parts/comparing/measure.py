@@ -16,6 +16,7 @@ from widemargin.report import Comparison
 
 ROWS = 30_000, 600
 MINUTES = 5.0, 0.5
+KEPT = Path("build") / "comparing.json"  # for pictures
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ def measure(settings: Settings, wanted: list[str]) -> Found:
     minutes = settings.amount(*MINUTES)
     with tempfile.TemporaryDirectory() as folder:
         table = write(Path(folder) / "census.csv", n_rows)
-        output = Path(folder) / "found.json"
+        KEPT.parent.mkdir(exist_ok=True)
         say(f"Comparing on {n_rows} rows, for {minutes:g} minutes")
         command = [sys.executable, "-m", "widemargin.cli", "compare", str(table)]
-        options = ["--target", "income", "--minutes", str(minutes), "-o", str(output)]
+        options = ["--target", "income", "--minutes", str(minutes), "-o", str(KEPT)]
         started = time.perf_counter()
         subprocess.run([*command, *options], check=True, capture_output=True)
         seconds = time.perf_counter() - started
-        return Found(Comparison.load(output), 60 * minutes, seconds)
+        return Found(Comparison.load(KEPT), 60 * minutes, seconds)
