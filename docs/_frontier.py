@@ -47,7 +47,7 @@ def _draw_panel(panel: Any, rows: list[Any], cost: str, best: float) -> None:
         lowest, last = 101.0, 0.0
         for row in sorted((row for row in shown if row.kind == kind), key=lambda row: -row.mean):
             at = getattr(row, cost), 100 * row.mean
-            is_near = 0.2 < at[0] / (last or at[0]) < 5
+            is_near = 0.05 < at[0] / (last or at[0]) < 20
             # Names of neighbours do not lie on each other.
             lowest, last = min(lowest - APART, at[1]) if is_near else at[1], at[0]
             panel.plot(*at, marker=marker, color=color, markersize=6)
