@@ -37,9 +37,10 @@ html_theme = "furo"
 html_title = f"widemargin {release}"
 
 
-def skip_metadata_routing(_app, _what, name, *_details):
-    """Leave out the methods that scikit-learn adds to every estimator for metadata routing."""
-    if re.fullmatch(r"get_metadata_routing|set_\w+_request", name):
+def skip_what_others_add(_app, _what, name, what, *_details):
+    """Leave out methods that scikit-learn adds for metadata routing, and those of river."""
+    module = getattr(what, "__module__", None) or ""
+    if re.fullmatch(r"get_metadata_routing|set_\w+_request", name) or module.startswith("river."):
         return True
     return None
 
@@ -63,5 +64,5 @@ def fill_tables(_app, _name, source):
 def setup(app):
     """Connect the event handlers."""
     app.connect("source-read", fill_tables)
-    app.connect("autodoc-skip-member", skip_metadata_routing)
+    app.connect("autodoc-skip-member", skip_what_others_add)
     app.connect("missing-reference", keep_text_of_inherited_reference)

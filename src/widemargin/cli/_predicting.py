@@ -76,9 +76,11 @@ def answers(model: Any, chunks: Any, names: list[str], kind: str) -> Iterator[An
     """
     import pyarrow as arrow
 
+    from widemargin.datasets.chunks import read_ahead
+
     predictor, unknown = predictor_of(model), Unknown(model)
     is_compiled = predictor is not model
-    for chunk in chunks:
+    for chunk in read_ahead(chunks):
         unknown.look(chunk)
         rows = chunk.X
         if not is_compiled and hasattr(rows, "to_pandas"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,20 @@ from widemargin.datasets.table_targets import find_columns
 from widemargin.datasets.text import TextSource
 
 _ROWS = 1 << 15  # of a chunk, where the reader lets us choose
+
+
+T = TypeVar("T")
+_END: Any = object()
+
+
+def read_ahead(items: Iterable[T]) -> Iterator[T]:
+    """Yield items, of which the next is read in another thread while one is used."""
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, iterator, _END)
+        while (item := coming.result()) is not _END:
+            coming = reader.submit(next, iterator, _END)
+            yield item
 
 
 @dataclass(frozen=True)

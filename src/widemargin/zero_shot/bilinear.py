@@ -62,7 +62,7 @@ class BilinearZeroShotClassifier(KnowsSignatures):
         By how much scores of seen classes are lowered.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where X had names.
 
     References
