@@ -63,7 +63,10 @@ def cluster_by_class(
         groups = [np.ones(len(rows), dtype=bool)]
     parts = [_distinct(rows[group], weights[group], rng) for group in groups]
     shares = _shares([len(distinct) for distinct, _ in parts], n_units, rng)
-    # The sums of several threads are added in any order.
+    # The sums of several threads are added in any order. The import, which brings half of
+    # scikit-learn with it, is before the limit, as that holds for threads that are loaded.
+    import sklearn.cluster  # noqa: F401
+
     with threadpool_limits(1, user_api="openmp"):
         centres = np.vstack(
             [_clusters(*part, share, rng) for part, share in zip(parts, shares, strict=True)]
@@ -95,7 +98,7 @@ def _clusters(rows: Array, weights: Array, count: int, rng: np.random.RandomStat
     if len(rows) <= count:
         return rows.astype(np.float64)
     seed = int(rng.randint(np.iinfo(np.int32).max))
-    from sklearn.cluster import KMeans  # here, as it brings half of scikit-learn with it
+    from sklearn.cluster import KMeans
 
     found = KMeans(count, n_init=1, random_state=seed)
     method_of_sklearn(KMeans.fit)(found, rows, sample_weight=weights)
