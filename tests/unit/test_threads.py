@@ -1,4 +1,10 @@
-"""Any number of threads that can be asked for, before a fit and after it."""
+"""Any number of threads that can be asked for, before a fit and after it.
+
+Processes that are forked off have threads of their own.
+"""
+
+import os
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -91,3 +97,31 @@ def test_blas_has_one_thread_from_the_first_kernel_value_of_a_fit_to_the_last(ma
 
     make(kernel=kernel, random_state=0).fit(*three_classes)
     assert set(seen) == {1}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_in_the_middle_of_a_parallel_fit_has_threads_of_its_own(larger_problem):
+    X, y = larger_problem
+
+    def fitted():
+        return SparseKernelClassifier(8, random_state=0, n_jobs=3).fit(X, y).decision_function(X)
+
+    expected = fitted()
+    is_over = Event()
+
+    def fit_on():
+        while not is_over.is_set():
+            fitted()
+
+    parent = Thread(target=fit_on)
+    parent.start()
+    try:
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if (fitted() == expected).all() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        is_over.set()
+        parent.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -62,6 +63,13 @@ class _Limit:
                 self._leave(holder)
                 raise
 
+    def begin_anew(self) -> None:
+        """Forget holders that were threads of the process which this one was forked off."""
+        self._lock = Lock()
+        if self._holders:
+            self._holders.clear()
+            self._first.restore_original_limits()
+
     def _leave(self, holder: object) -> None:
         with self._lock:
             self._holders.discard(holder)
@@ -71,6 +79,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.begin_anew)
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
