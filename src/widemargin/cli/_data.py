@@ -9,13 +9,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from widemargin.cli._output import note
+from widemargin.cli._output import Command, note
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 STANDARD_INPUT = "-"
 
 
@@ -40,7 +39,7 @@ class DataOptions:
         return [name.strip() for name in self.target.split(",") if name.strip()]
 
 
-def data_options(*, with_target: bool = True) -> Callable[[_F], _F]:
+def data_options(*, with_target: bool = True) -> Callable[[Command], Command]:
     """Give a command the options that say what a data file is, as the argument ``options``."""
     given = [
         click.option(
@@ -65,7 +64,7 @@ def data_options(*, with_target: bool = True) -> Callable[[_F], _F]:
             *given,
         ]
 
-    def decorate(command: _F) -> _F:
+    def decorate(command: Command) -> Command:
         def gathered(**values: Any) -> Any:
             options = DataOptions(
                 target=values.pop("target", None),

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from widemargin.cli._output import note, progress
+from widemargin.cli._output import Command, note, progress
 
 _WIDE = 2000  # features of sparse rows from which on a linear machine is the default
 # What --param may make: settings of a part, as in --param 'basis=LearnedBasis(metric="full")'.
@@ -24,6 +24,33 @@ def complete_machine(ctx: click.Context, param: click.Parameter, incomplete: str
     from widemargin._registry import ESTIMATORS
 
     return [name for name in ESTIMATORS if name.lower().startswith(incomplete.lower())]
+
+
+def machine_options(command: Command) -> Command:
+    """Give a command ``--max-basis``, ``--machine`` and ``--param``, which say what learns."""
+    options = (
+        click.option("--max-basis", type=click.IntRange(1), metavar="N", help="Vectors at most."),
+        click.option(
+            "--machine",
+            metavar="NAME",
+            shell_complete=complete_machine,
+            help="What learns; SparseKernelClassifier with learned vectors unless given.",
+        ),
+        click.option(
+            "--param", "params", multiple=True, metavar="KEY=VALUE", help="Of the machine."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def seed_option(command: Command) -> Command:
+    """Give a command ``--seed``."""
+    help = "Of all that is random."
+    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help=help)(
+        command
+    )
 
 
 def default_machine(table: Any, max_basis: int | None) -> Any:

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 _PAUSE = 5.0  # seconds between lines that tell how far it has come, where there is no terminal
 
 
-def json_option(command: _F) -> _F:
+def json_option(command: Command) -> Command:
     """Give a command the flag ``--json``, as the argument ``as_json``."""
     help = "Print the result as JSON, for machines."
     return click.option("--json", "as_json", is_flag=True, help=help)(command)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from widemargin.cli._data import DataOptions, data_options, read_data, show_columns
+from widemargin.cli._machines import seed_option
 from widemargin.cli._output import check_writable, json_option, note, print_table, progress, show
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Examples:
 )
 @click.option("--splits", type=click.IntRange(2), default=5, show_default=True, help="Folds.")
 @click.option("--only", metavar="NAME", multiple=True, help="Run this one; may be repeated.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Cores of fits; -1 for all.")
 @click.option("--output", "-o", metavar="FILE", help="Write a JSON file, which report can show.")
 @data_options()

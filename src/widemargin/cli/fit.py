@@ -10,10 +10,11 @@ import click
 
 from widemargin.cli._data import STANDARD_INPUT, DataOptions, data_options, read_data, show_columns
 from widemargin.cli._machines import (
-    complete_machine,
     default_machine,
+    machine_options,
     named_machine,
     parsed_parameters,
+    seed_option,
     telling,
     with_parameters,
 )
@@ -33,15 +34,8 @@ Examples:
 )
 @click.argument("data")
 @click.option("-o", "--output", metavar="MODEL", help="Model file; DATA.model unless given.")
-@click.option("--max-basis", type=click.IntRange(1), metavar="N", help="Vectors at the most.")
-@click.option(
-    "--machine",
-    metavar="NAME",
-    shell_complete=complete_machine,
-    help="What learns; SparseKernelClassifier with learned vectors unless given.",
-)
-@click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Of the machine.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random.")
+@machine_options
+@seed_option
 @click.option(
     "--stream/--no-stream",
     default=None,

@@ -13,11 +13,12 @@ import click
 
 from widemargin.cli._data import DataOptions, data_options, read_data, show_columns
 from widemargin.cli._machines import (
-    complete_machine,
     default_machine,
     load_model,
+    machine_options,
     named_machine,
     parsed_parameters,
+    seed_option,
     telling,
     with_parameters,
 )
@@ -42,14 +43,7 @@ Examples:
 @click.argument("data")
 @click.option("-o", "--output", metavar="PAGE", help="HTML file; DATA.html unless given.")
 @click.option("--model", metavar="MODEL", help="Report this one; DATA should be new to it.")
-@click.option("--max-basis", type=click.IntRange(1), metavar="N", help="Vectors at the most.")
-@click.option(
-    "--machine",
-    metavar="NAME",
-    shell_complete=complete_machine,
-    help="What learns; SparseKernelClassifier with learned vectors unless given.",
-)
-@click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Of the machine.")
+@machine_options
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0),
@@ -59,7 +53,7 @@ Examples:
 )
 @click.option("--comparison", metavar="FILE", help="Show what widemargin compare has written.")
 @click.option("--image", metavar="HxW", help="Rows are images of this height and width.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @data_options()
 @json_option
 def command(

@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from widemargin.cli._data import DataOptions, data_options, read_data, show_columns
-from widemargin.cli._machines import parsed_parameters, telling, with_parameters
+from widemargin.cli._machines import (
+    parsed_parameters,
+    seed_option,
+    telling,
+    with_parameters,
+)
 from widemargin.cli._models import describe, save_model
 from widemargin.cli._output import check_writable, json_option, note, print_table, show
 
@@ -29,7 +34,7 @@ Examples:
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Time limit.")
 @click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Of the search.")
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1 is all cores.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random.")
+@seed_option
 @data_options()
 @json_option
 def command(
